@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use infold_testkit::{
-    CheckReport, Fuzz, Only, PowerCuts, Sweep, ViolationKind, cut_power, fuzz_store, sweep_faults,
+    CheckReport, Flaw, Fuzz, Only, PowerCuts, Sweep, cut_power, fuzz_store, sweep_faults,
 };
 use tempfile::TempDir;
 
@@ -110,10 +110,10 @@ fn only(names: &str) -> Only {
 }
 
 /// What was wrong with runs whose name begins so.
-fn kinds(report: &CheckReport, run: &str) -> Vec<ViolationKind> {
+fn kinds(report: &CheckReport, run: &str) -> Vec<Flaw> {
     let findings = report.findings.iter();
     let of_run = findings.filter(|finding| finding.run.starts_with(run));
-    let mut kinds: Vec<ViolationKind> = of_run.map(|finding| finding.wrong).collect();
+    let mut kinds: Vec<Flaw> = of_run.map(|finding| finding.wrong).collect();
     kinds.sort();
     kinds.dedup();
     kinds
@@ -144,16 +144,10 @@ fn a_command_that_lies_when_the_disk_fails_is_found_out() {
     let Some(report) = tried(sweep_faults(&liar.path(), &sweep)) else {
         return;
     };
-    assert_eq!(kinds(&report, "push"), [ViolationKind::Lost]);
-    assert_eq!(kinds(&report, "note"), [ViolationKind::Untrue]);
-    assert!(
-        kinds(&report, "undo").contains(&ViolationKind::Lost),
-        "{report}"
-    );
-    assert!(
-        kinds(&report, "list").contains(&ViolationKind::Crash),
-        "{report}"
-    );
+    assert_eq!(kinds(&report, "push"), [Flaw::Lost]);
+    assert_eq!(kinds(&report, "note"), [Flaw::Untrue]);
+    assert!(kinds(&report, "undo").contains(&Flaw::Lost), "{report}");
+    assert!(kinds(&report, "list").contains(&Flaw::Crash), "{report}");
 }
 
 #[test]
@@ -171,10 +165,7 @@ fn a_command_that_does_not_force_what_it_acknowledges_onto_the_disk_is_found_out
         ..PowerCuts::default()
     };
     if let Some(report) = tried(cut_power(&liar.path(), &cuts)) {
-        assert!(
-            kinds(&report, "").contains(&ViolationKind::Lost),
-            "{report}"
-        );
+        assert!(kinds(&report, "").contains(&Flaw::Lost), "{report}");
     }
 }
 
@@ -191,9 +182,6 @@ fn a_repair_that_destroys_what_it_takes_out_is_found_out() {
         ..Fuzz::default()
     };
     if let Some(report) = tried(fuzz_store(&liar.path(), &fuzz)) {
-        assert!(
-            kinds(&report, "").contains(&ViolationKind::Lost),
-            "{report}"
-        );
+        assert!(kinds(&report, "").contains(&Flaw::Lost), "{report}");
     }
 }

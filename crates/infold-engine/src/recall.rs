@@ -139,7 +139,7 @@ fn not_in_view(log: &Log, request: trigger::Request) -> Result<Vec<String>, LogE
             continue;
         }
         log.render_piece(piece, &mut |source, bytes| {
-            if !source.seq().is_some_and(|seq| seq >= request.first) {
+            if source.seq().is_none_or(|seq| seq < request.first) {
                 wanted.retain(|reference| !holds(bytes, reference));
             }
             Ok(())

@@ -391,7 +391,7 @@ const NAME: &str = "chains.db";
 
 /// Opens the index, if there is one that can be used.
 ///
-/// Who could not forget a task leaves rows that lead nowhere, which whoever finds them bears.
+/// Without it, rows of removed tasks stay in the index; readers check what they find there.
 pub(crate) fn if_there(root: &Path) -> Option<ChainIndex> {
     let there = root.join(NAME).exists();
     there.then(|| ChainIndex::open_as_is(root).ok()).flatten()

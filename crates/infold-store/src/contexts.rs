@@ -1,5 +1,7 @@
 //! A contexts directory: its tasks, and the registry beside them.
 
+mod error;
+mod create;
 mod nearest;
 mod reconcile;
 mod clean;
@@ -16,23 +18,18 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use infold_log::EventId;
-use infold_log::steer::{self, Side, Target};
-use infold_wire::Wire;
 use uuid::Uuid;
 
+pub use error::TaskError;
 use nearest::nearest;
 use open_registry::OpenRegistry;
 use reconcile::outcome;
 
 use crate::dirs::{PLACES, TaskDirs};
-use crate::event::{EventLine, What};
-use crate::file::{self, Access};
+use crate::event::What;
+use crate::file::Access;
 use crate::log::shortened;
-use crate::metadata::Metadata;
-use crate::{
-    Counters, Durability, Log, LogError, OpenError, Outcome, RegistryError, Repair, Status,
-    StepError, Writer, lock, time,
-};
+use crate::{Counters, Durability, Log, LogError, Outcome, Repair, Status, Writer};
 
 /// A contexts directory: the tasks in it, and the registry beside them.
 ///
@@ -45,110 +42,6 @@ pub struct Contexts {
     address: Option<Arc<str>>,
     teller: Option<fn(&str)>,
     redacts: bool,
-}
-
-/// Why a task could not be had, sorted by what can be done about it.
-#[derive(Debug, thiserror::Error)]
-pub enum TaskError {
-    /// Name another one.
-    #[error("no task `{name}`")]
-    Unknown {
-        /// The given name.
-        name: String,
-        /// The ids that come nearest.
-        nearest: Vec<Uuid>,
-    },
-    /// Name it in full.
-    #[error("`{name}` could be {} tasks", matches.len())]
-    Ambiguous {
-        /// The given name.
-        name: String,
-        /// The ids it could mean.
-        matches: Vec<Uuid>,
-    },
-    /// Fork it to go on.
-    #[error("task {task} has ended ({status})")]
-    Ended {
-        /// The task.
-        task: Uuid,
-        /// How it ended.
-        status: Status,
-    },
-    /// Remove those that continue it, too.
-    #[error("task {task} is continued by {}", listed(by))]
-    Continued {
-        /// The task.
-        task: Uuid,
-        /// The tasks that continue it.
-        by: Vec<Uuid>,
-    },
-    /// Go on with the task, which was made: making it again would make another one.
-    #[error("task {task} was made, then this happened: {source}")]
-    Made {
-        /// The task.
-        task: Uuid,
-        /// The cause.
-        source: Box<TaskError>,
-    },
-    /// Wait for the other process.
-    #[error("task {task}: {source}")]
-    Open {
-        /// The task.
-        task: Uuid,
-        /// The cause.
-        source: OpenError,
-    },
-    /// Have the rest removed.
-    #[error("task {task} was removed, but traces of it may be left: {source}")]
-    Removed {
-        /// The task.
-        task: Uuid,
-        /// The cause.
-        source: Box<TaskError>,
-    },
-    /// Open the task again: what is left to do is done then.
-    #[error("the redaction took effect, but could not be completed: {source}")]
-    Redacting {
-        /// The cause.
-        source: Box<TaskError>,
-    },
-    /// Ask for something else.
-    #[error("task {task}: {source}")]
-    Step {
-        /// The task.
-        task: Uuid,
-        /// The cause.
-        source: Box<StepError>,
-    },
-    /// Look at the disk.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// Look at the registry.
-    #[error(transparent)]
-    Registry(#[from] RegistryError),
-}
-
-impl TaskError {
-    /// Why a task could not be opened for writing.
-    pub(crate) fn opening(task: Uuid, source: OpenError) -> TaskError {
-        match source {
-            OpenError::Log(error) => TaskError::Log(error),
-            source => TaskError::Open { task, source },
-        }
-    }
-
-    /// Where the process answers requests that writes to the task, if that is what was in the way.
-    pub fn held_at(&self) -> Option<&str> {
-        match self {
-            TaskError::Open { source, .. } => source.address(),
-            _ => None,
-        }
-    }
-}
-
-fn listed(tasks: &[Uuid]) -> String {
-    let names: Vec<String> = tasks.iter().map(Uuid::to_string).collect();
-    names.join(", ")
 }
 
 /// Directories on their way in or out; no task has such a name.
@@ -203,65 +96,6 @@ impl Contexts {
     /// Returns its path.
     pub fn root(&self) -> &Path {
         &self.root
-    }
-
-    /// Makes a task.
-    pub fn create(&self, metadata: Metadata) -> Result<Uuid, TaskError> {
-        self.make(metadata, None)
-    }
-
-    /// Removes a task that was made just now, could not be written to, and was not announced.
-    pub fn unmake(&self, id: Uuid) -> Result<(), TaskError> {
-        let dir = self.root.join(PLACES[0]).join(id.to_string());
-        // First, for on a full disk it makes room for the rest.
-        fs::remove_dir_all(&dir).map_err(|error| LogError::io(&dir, "removed", error))?;
-        self.opened()?.with(|rows| rows.remove(id)).map(drop)
-    }
-
-    /// Makes a task that continues another one's log, from its end or from a point in it.
-    pub fn fork(&self, parent: Uuid, at: Option<Target>) -> Result<Uuid, TaskError> {
-        let id = self.fork_as(parent, at, |_| {})?;
-        // Its view is there from the start; should this fail, its first writer makes it.
-        let _ = self.write(id);
-        Ok(id)
-    }
-
-    /// The same, for who has other things to say of it than its parent has. Its view is written when it is
-    /// first closed: a fork costs the same however much it shows.
-    pub fn fork_as(
-        &self,
-        parent: Uuid,
-        at: Option<Target>,
-        say: impl FnOnce(&mut Metadata),
-    ) -> Result<Uuid, TaskError> {
-        let step = |source| TaskError::Step {
-            task: parent,
-            source: Box::new(source),
-        };
-        let log = self.read(parent)?;
-        if self.is_lasting() {
-            // A power cut must not take the entries that the fork refers to and leave the fork.
-            log.messages.sync()?;
-            log.events.sync()?;
-        }
-        let at = match at {
-            Some(target) => steer::locate(log.state(), Side::To, target, &log).map_err(step)?,
-            None => log.state().at(),
-        };
-        let mut metadata = Metadata::read(log.dir())?;
-        say(&mut metadata);
-        // Entries before the fork point belong to the task that it was forked from.
-        let (parent, at) = log.holder_of(at)?.unwrap_or((parent, at));
-        let task = parent.to_string();
-        let what = What::Fork { task, at };
-        let first = EventLine {
-            id: EventId::new(at.event + 1).expect("one more than a count is not zero"),
-            ts: time::following(log.last_time()?),
-            after: at.seq,
-            pass: None,
-            what,
-        };
-        self.make(metadata, Some((parent, first)))
     }
 
     /// Finds a task by its id, by any prefix of it that no other shares, or, as `@`, by its activity being the newest.
@@ -449,140 +283,12 @@ impl Contexts {
         })
     }
 
-    fn make(
-        &self,
-        mut metadata: Metadata,
-        fork: Option<(Uuid, EventLine)>,
-    ) -> Result<Uuid, TaskError> {
-        let registry = self.reconciled()?;
-        // A registry that stays open gets the row of a task that nothing refers to with its next use.
-        let can_wait = fork.is_none() && self.kept.is_some();
-        let first = fork
-            .as_ref()
-            .map(|(_, line)| line.encode())
-            .unwrap_or_default();
-        let next = self.unborn(&mut metadata, &first)?;
-        if let Some((parent, _)) = fork {
-            // From here on `clean` spares the parent, whether or not the fork comes to be.
-            let known = registry.with(|rows| rows.add_fork(metadata.uuid, parent))?;
-            if !known && self.place(parent).is_none() {
-                registry.with(|rows| rows.remove(metadata.uuid))?;
-                let _ = fs::remove_dir_all(&next);
-                return Err(self.unknown(parent));
-            }
-            // The state at that point is stored with the fork, so that opening the fork opens no ancestor.
-            let indexed = Log::open(&next, Access::Write, &self.dirs());
-            let indexed = indexed.and_then(|(mut log, _)| log.flush());
-            if let Err(error) = indexed {
-                registry.with(|rows| rows.remove(metadata.uuid))?;
-                let _ = fs::remove_dir_all(&next);
-                return Err(error.into());
-            }
-        }
-        let id = metadata.uuid;
-        let entered = self
-            .bear(id, &next)
-            .map_err(TaskError::from)
-            .and_then(|()| {
-                let row = metadata.row(Status::Running);
-                if can_wait {
-                    registry.enter_soon(row);
-                    return Ok(true);
-                }
-                registry.with(|rows| rows.insert(&row))
-            });
-        match entered {
-            Ok(_) => Ok(id),
-            Err(error) => {
-                let _ = fs::remove_dir_all(&next);
-                let _ = self.unmake(id);
-                let source = Box::new(error);
-                if self.root.join(PLACES[0]).join(id.to_string()).exists() {
-                    Err(TaskError::Made { task: id, source })
-                } else {
-                    Err(*source)
-                }
-            }
-        }
-    }
-
     /// Makes sure that there is a place for tasks, and a registry that can be used.
     pub(crate) fn prepare(&self) -> Result<(), TaskError> {
         if self.root.join(PLACES[0]).is_dir() {
             self.opened().map(drop)
         } else {
             self.reconciled().map(drop)
-        }
-    }
-
-    /// Makes the directory of a task that is not visible yet.
-    pub(crate) fn unborn(
-        &self,
-        metadata: &mut Metadata,
-        events: &[u8],
-    ) -> Result<PathBuf, LogError> {
-        metadata.uuid = Uuid::new_v4();
-        metadata.created_at = time::now();
-        metadata.process_id = std::process::id();
-        metadata.hostname = lock::host();
-        if self.redacts {
-            metadata.redact();
-        }
-        let running = self.root.join(PLACES[0]);
-        let next = running.join(format!("{HIDDEN}{}", metadata.uuid));
-        self.furnish(&next, metadata, events).inspect_err(|_| {
-            let _ = fs::remove_dir_all(&next);
-        })?;
-        Ok(next)
-    }
-
-    /// Makes the directory of a task again that is gone altogether; its log is empty.
-    pub(crate) fn replace_lost(&self, id: Uuid, wire: Wire) -> Result<PathBuf, LogError> {
-        let metadata = Metadata {
-            uuid: id,
-            created_at: time::now(),
-            process_id: std::process::id(),
-            hostname: lock::host(),
-            wire: Some(wire.name().to_owned()),
-            ..Metadata::default()
-        };
-        let running = self.root.join(PLACES[0]);
-        let next = running.join(format!("{HIDDEN}{id}"));
-        self.furnish(&next, &metadata, &[]).inspect_err(|_| {
-            let _ = fs::remove_dir_all(&next);
-        })?;
-        self.bear(id, &next)?;
-        Ok(running.join(id.to_string()))
-    }
-
-    /// Makes the files of a new task.
-    fn furnish(&self, next: &Path, metadata: &Metadata, events: &[u8]) -> Result<(), LogError> {
-        file::make_dir(next)?;
-        for (name, bytes) in [
-            (Metadata::NAME, metadata.encode().as_bytes()),
-            ("messages.jsonl", &[]),
-            ("events.jsonl", events),
-            ("current.jsonl", &[]),
-        ] {
-            // They are invisible before the directory has its name; an empty file has no bytes to lose.
-            let lasting = self.is_lasting() && !bytes.is_empty();
-            file::write_new(&next.join(name), bytes, lasting)?;
-        }
-        Ok(())
-    }
-
-    /// Gives the directory of a new task its name.
-    pub(crate) fn bear(&self, id: Uuid, next: &Path) -> Result<(), LogError> {
-        if self.is_lasting() {
-            file::sync_dir(next)?;
-        }
-        let running = self.root.join(PLACES[0]);
-        let dir = running.join(id.to_string());
-        fs::rename(next, &dir).map_err(|error| LogError::io(&dir, "made", error))?;
-        if self.is_lasting() {
-            file::sync_dir(&running)
-        } else {
-            Ok(())
         }
     }
 

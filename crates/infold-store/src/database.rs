@@ -13,8 +13,7 @@ use crate::{RegistryError, time};
 
 /// SQLite takes no longer paths, those of its journals included.
 const MAX_PATH_BYTES: usize = 512;
-/// What SQLite adds to a path for the files beside it, and the database itself, which is set aside last: a new one must
-/// not find the journal of the old one.
+/// Suffixes of SQLite's files. The database itself is set aside last: a new one must not find the journal of the old one.
 const SUFFIXES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
 /// The longest of what SQLite adds to a path.
 const LONGEST_SUFFIX: &str = "-journal";
@@ -102,7 +101,7 @@ pub fn check_files(path: &Path) -> Result<(), RegistryError> {
 /// Sets the journal of a database: readers never wait for writers where that is safe.
 ///
 /// With a write-ahead log the users of a database share memory that is mapped from a file. On a full disk whose blocks are
-/// smaller than SQLite thinks, that file has holes, and whoever writes into one is killed (SIGBUS).
+/// smaller than SQLite thinks, that file has holes, and a process that writes into one is killed (SIGBUS).
 pub fn set_journal(db: &Connection, path: &Path) -> rusqlite::Result<()> {
     if !has_small_blocks(path) {
         // Answers with the mode it took. Where WAL cannot be had, any other will do.
@@ -168,7 +167,7 @@ pub fn set_aside(
 /// SQLite gives its `-wal` and `-shm` files the mode of the database.
 pub fn make_private(dir: &Path, path: &Path) -> io::Result<()> {
     // Closing a file drops every lock this process has on it, SQLite's too. So a
-    // file that exists is never opened here, and nobody connects while one is made.
+    // file that exists is never opened here, and no connection is opened while one is made.
     static MAKING: Mutex<()> = Mutex::new(());
     let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;

@@ -1,5 +1,9 @@
 //! Events as they stand in `events.jsonl`.
 
+mod usage;
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Recall, Role, Seq, Span};
@@ -7,6 +11,7 @@ use infold_wire::digest::Digest;
 use infold_wire::{Json, estimate_tokens, quote};
 
 use crate::{Status, stored};
+pub use usage::{Failure, Purpose, Usage};
 
 /// An event as it stands in `events.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,27 +145,6 @@ impl RecallLine {
     }
 }
 
-/// Usage that a provider reported for a request and its reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Usage {
-    /// Who reported it.
-    pub provider: String,
-    /// For which model.
-    pub model: String,
-    /// Everything that was sent, cached or not, and the reply, in tokens.
-    pub tokens: u64,
-    /// Input tokens read from the provider's cache.
-    pub cached: u64,
-    /// The reply.
-    pub output: u64,
-    /// Our count of everything sent beside the view: tools, instructions.
-    pub frame: u64,
-    /// Cost in millionths of a dollar.
-    pub cost: u64,
-    /// The purpose of the call.
-    pub purpose: Purpose,
-}
-
 /// A push with a key, which is done once however often it is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppendLine {
@@ -257,106 +241,10 @@ impl AppendLine {
     fn decode(json: Json<'_>) -> Option<AppendLine> {
         let seq = |key| number(json, key).and_then(Seq::new);
         Some(AppendLine {
-            key: json.get("key")?.text()?.into_owned(),
-            digest: json.get("digest")?.text()?.into_owned(),
+            key: text(json, "key")?,
+            digest: text(json, "digest")?,
             span: Span::new(seq("from")?, seq("to")?)?,
             previous: number(json, "previous").and_then(EventId::new),
-        })
-    }
-}
-
-/// The purpose of a call of a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Purpose {
-    /// A reply, which is the message before.
-    #[default]
-    Reply,
-    /// A summary.
-    Summary,
-    /// A reply that was not taken.
-    Nothing,
-}
-
-/// A call of a provider that came to nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Who was called.
-    pub provider: String,
-    /// For which model.
-    pub model: String,
-    /// The error.
-    pub error: String,
-    /// How many requests were sent.
-    pub requests: u64,
-}
-
-impl Failure {
-    fn encode(&self) -> String {
-        format!(
-            r#","provider":{},"model":{},"error":{},"requests":{}"#,
-            quote(&self.provider),
-            quote(&self.model),
-            quote(&self.error),
-            self.requests
-        )
-    }
-
-    fn decode(json: Json<'_>) -> Option<Failure> {
-        Some(Failure {
-            provider: json.get("provider")?.text()?.into_owned(),
-            model: json.get("model")?.text()?.into_owned(),
-            error: json.get("error")?.text()?.into_owned(),
-            requests: number(json, "requests")?,
-        })
-    }
-}
-
-impl Usage {
-    fn encode(&self) -> String {
-        let Usage {
-            tokens,
-            cached,
-            output,
-            frame,
-            ..
-        } = self;
-        let cost = match self.cost {
-            0 => String::new(),
-            micros => format!(
-                r#","cost":{}.{:06}"#,
-                micros / 1_000_000,
-                micros % 1_000_000
-            ),
-        };
-        let purpose = match self.purpose {
-            Purpose::Reply => "",
-            Purpose::Summary => r#","for":"summary""#,
-            Purpose::Nothing => r#","for":"nothing""#,
-        };
-        format!(
-            r#","provider":{},"model":{},"tokens":{tokens},"cached":{cached},"output":{output},"frame":{frame}{cost}{purpose}"#,
-            quote(&self.provider),
-            quote(&self.model)
-        )
-    }
-
-    fn decode(json: Json<'_>) -> Option<Usage> {
-        Some(Usage {
-            provider: json.get("provider")?.text()?.into_owned(),
-            model: json.get("model")?.text()?.into_owned(),
-            tokens: number(json, "tokens")?,
-            cached: number(json, "cached")?,
-            output: number(json, "output")?,
-            frame: number(json, "frame")?,
-            cost: json
-                .get("cost")
-                .and_then(Json::number)
-                .map_or(0, |dollars| (dollars * 1e6).round() as u64),
-            purpose: match json.get("for") {
-                Some(what) if what.is("summary") => Purpose::Summary,
-                Some(_) => Purpose::Nothing,
-                None => Purpose::Reply,
-            },
         })
     }
 }
@@ -535,7 +423,7 @@ impl FoldLine {
             } else {
                 Role::User
             };
-            Some((role, message.get("text")?.text()?.into_owned()))
+            Some((role, text(message, "text")?))
         });
         Some(FoldLine {
             cause,
@@ -543,7 +431,7 @@ impl FoldLine {
             messages: number(json, "messages")?,
             original_tokens: number(json, "original_tokens")?,
             tokens: number(json, "tokens")?,
-            trigger: json.get("trigger")?.text()?.into_owned(),
+            trigger: text(json, "trigger")?,
             stand_in: stand_in.collect::<Option<_>>()?,
         })
     }
@@ -582,7 +470,7 @@ impl MaskLine {
 fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
     let event = |key| number(json, key).and_then(EventId::new);
     let seq = |key| number(json, key).and_then(Seq::new);
-    let text = |key| Some(json.get(key)?.text()?.into_owned());
+    let text = |key| text(json, key);
     let point = |json: Json<'_>| {
         Some(Point {
             seq: number(json, "seq")?,
@@ -639,134 +527,14 @@ fn raw(value: Json<'_>) -> Option<String> {
     String::from_utf8(value.bytes().to_vec()).ok()
 }
 
+fn text(json: Json<'_>, key: &str) -> Option<String> {
+    Some(json.get(key)?.text()?.into_owned())
+}
+
 fn number(json: Json<'_>, key: &str) -> Option<u64> {
     whole(json.get(key)?)
 }
 
 fn whole(value: Json<'_>) -> Option<u64> {
     std::str::from_utf8(value.bytes()).ok()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_event_reads_back_as_it_was_written() {
-        let id = |n| EventId::new(n).unwrap();
-        let seq = |n| Seq::new(n).unwrap();
-        let point = Point { seq: 4, event: 2 };
-        let whats = [
-            What::Fold(FoldLine {
-                cause: Cause::Summary,
-                span: Span::new(seq(2), seq(9)).unwrap(),
-                messages: 8,
-                original_tokens: 900,
-                tokens: 12,
-                trigger: "manual".into(),
-                stand_in: vec![
-                    (Role::User, "what\n\"was\" 🚀".into()),
-                    (Role::Assistant, "ok".into()),
-                ],
-            }),
-            What::Mask(MaskLine {
-                seq: seq(3),
-                part: 1,
-                bytes: 20..90,
-                original_tokens: 40,
-                tokens: 6,
-                stub: r#"{"type":"text","text":"[gone]"}"#.into(),
-            }),
-            What::Unfold(id(3)),
-            What::Rewind(point),
-            What::Undo(id(1)),
-            What::Redo(id(2)),
-            What::Pin(seq(7)),
-            What::Note {
-                text: "mind\u{2028}this".into(),
-                tokens: 9,
-            },
-            What::Unpin(Pinned::Message(seq(7))),
-            What::Unpin(Pinned::Note(id(9))),
-            What::Fork {
-                task: "ab".into(),
-                at: point,
-            },
-            What::Status {
-                status: Status::Failed,
-                error: Some("no".into()),
-                is_idle: false,
-            },
-            What::Status {
-                status: Status::Completed,
-                error: None,
-                is_idle: true,
-            },
-            What::Tool(r#"{"tool":"ls","args":{"a":1e999}}"#.into()),
-            What::Usage(Usage {
-                provider: "openai".into(),
-                model: "gpt-5".into(),
-                tokens: 900,
-                cached: 800,
-                output: 20,
-                frame: 70,
-                cost: 1_000_203,
-                purpose: Purpose::Summary,
-            }),
-            What::Failure(Failure {
-                provider: "openai".into(),
-                model: "gpt-5".into(),
-                error: "the reply was cut off".into(),
-                requests: 3,
-            }),
-            What::Manage(r#"{"outcome":"condensed"}"#.into()),
-            What::Append(AppendLine {
-                key: "of \"today\"".into(),
-                digest: "0af3".into(),
-                span: Span::new(seq(3), seq(5)).unwrap(),
-                previous: Some(id(2)),
-            }),
-            What::Redact(RedactLine {
-                extent: Extent::Whole,
-                messages: vec![(seq(3), Some([9; 16])), (seq(4), None)],
-                texts: 2,
-                names: Vec::new(),
-            }),
-            What::Redact(RedactLine {
-                extent: Extent::Matches,
-                messages: Vec::new(),
-                texts: 0,
-                names: vec!["given [redacted #0]".to_owned()],
-            }),
-            What::Recall(RecallLine {
-                at: seq(9),
-                source: seq(3),
-                reference: "src/\"a\".rs".into(),
-                text: "[…]\nfn main".into(),
-                tokens: 7,
-            }),
-        ];
-        for what in whats {
-            for pass in [None, Some(id(1))] {
-                let what = what.clone();
-                let line = EventLine {
-                    id: id(5),
-                    ts: 1_767_225_600_000,
-                    after: 4,
-                    pass,
-                    what,
-                };
-                assert_eq!(EventLine::decode(&line.encode()).as_ref(), Ok(&line));
-            }
-        }
-    }
-
-    #[test]
-    fn an_event_of_a_later_version_is_a_fact() {
-        let line = br#"{"id":1,"ts":2,"after":3,"type":"weather","tokens":9}"#;
-        let line = EventLine::decode(line).unwrap();
-        assert_eq!(line.what, What::Other("weather".into()));
-        assert_eq!(line.event(), Event::Fact);
-        assert!(EventLine::decode(br#"{"id":1,"ts":2,"after":3,"type":"undo"}"#).is_err());
-    }
 }

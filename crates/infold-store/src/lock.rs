@@ -67,8 +67,8 @@ pub enum Taken {
 }
 
 impl Lock {
-    /// Tries to take the lock of the task in `dir`, without waiting; whoever does may be asked
-    /// at an address.
+    /// Tries to take the lock of the task in `dir`, without waiting. `address` is
+    /// where the holder answers requests.
     pub fn take(dir: &Path, address: Option<&str>) -> Result<Taken, LogError> {
         let path = dir.join("lock");
         loop {

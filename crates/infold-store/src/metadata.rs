@@ -134,8 +134,7 @@ impl Metadata {
         }
     }
 
-    /// What is written into a task's directory.
-    /// Replaces the secrets in what was said of the task.
+    /// Replaces the secrets in the metadata.
     pub(crate) fn redact(&mut self) {
         let redacted = infold_wire::secrets::without_secrets(self.encode().as_bytes());
         let json = redacted.as_deref().and_then(|json| Json::parse(json).ok());

@@ -112,10 +112,10 @@ impl Contexts {
         })
     }
 
-    /// Takes what messages say, or what a search finds, out of the log of a task and of all that was made of it, for good.
+    /// Removes messages, or the matches of a search, from the log of a task and from everything derived from it, for good.
     ///
-    /// Messages belong to the task that holds them; tasks that continue it have them from there, and what was made of them there
-    /// goes too. Nobody else may write to any of these tasks meanwhile. Nothing is changed if nothing is found.
+    /// Messages belong to the task that holds them; what the tasks that continue it derived from them goes too. All these
+    /// tasks are locked meanwhile. Nothing is changed if nothing is found.
     pub fn redact(&self, id: Uuid, target: Target<'_>) -> Result<Redaction, TaskError> {
         let staging = Staging::begin(self)?;
         let mut family = self.family(id, target)?;
@@ -358,7 +358,7 @@ impl Contexts {
         Ok(words)
     }
 
-    /// Completes a redaction that was decided and cut short. Whoever looks at a task does this first: else they would see some old
+    /// Completes a redaction that was decided and cut short. This comes before any reading of a task, which would see some old
     /// files and some new ones.
     pub(crate) fn settle_redaction(&self) -> Result<(), TaskError> {
         let Some((staging, plan)) = Staging::decided(self)? else {

@@ -35,7 +35,7 @@ impl Log {
                 closed,
                 masks,
                 recalls,
-            } => self.round(members, *closed, (masks, recalls), visit),
+            } => self.round(members, *closed, masks, recalls, visit),
             Shows::StandIn(fold) => self.stand_in(*fold, visit),
             Shows::Note(note) => self.note(*note, visit),
         }
@@ -115,7 +115,8 @@ impl Log {
         &self,
         members: &[Seq],
         closed: bool,
-        (masks, recalls): (&[(Seq, u32, EventId)], &[(Seq, EventId)]),
+        masks: &[(Seq, u32, EventId)],
+        recalls: &[(Seq, EventId)],
         visit: Visit<'_>,
     ) -> Result<(), LogError> {
         let mut bodies = Vec::new();

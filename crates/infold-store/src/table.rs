@@ -23,7 +23,7 @@ pub trait Fixed: Copy {
 /// A sidecar: records by number, without reading the others.
 ///
 /// Derived, so nothing depends on its being on disk: new records wait in memory and
-/// are written some at a time. Whoever opens it next derives what is missing. Each
+/// are written some at a time. Missing ones are derived when it is opened next. Each
 /// record ends with a checksum: a power cut may leave a file its length and not its bytes.
 #[derive(Debug)]
 pub struct Table<T> {

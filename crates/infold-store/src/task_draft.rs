@@ -64,7 +64,7 @@ impl Contexts {
     ) -> Result<TaskDraft<'_>, DraftError> {
         self.prepare()?;
         self.remove_left_drafts();
-        let dir = self.unborn(&mut metadata, &[])?;
+        let dir = self.make_hidden_dir(&mut metadata, &[])?;
         let mut draft = TaskDraft {
             contexts: self,
             id: metadata.uuid,
@@ -192,7 +192,7 @@ impl TaskDraft<'_> {
     /// Makes it a task like any other.
     pub fn publish(mut self) -> Result<Uuid, DraftError> {
         self.finish()?;
-        let born = self.contexts.bear(self.id, &self.dir);
+        let born = self.contexts.publish_dir(self.id, &self.dir);
         self.published = born.is_ok() || !self.dir.exists();
         let contexts = self.contexts;
         if let Err(error) = born {

@@ -111,7 +111,7 @@ fn root(dir: &Path) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Brings a file onto the disk; returns whether it is there: somebody may have taken it away.
+/// Brings a file onto the disk; returns whether it is there: another process may have removed it.
 fn force(path: &Path) -> Result<bool, LogError> {
     match File::open(path).and_then(|file| file.sync_data()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

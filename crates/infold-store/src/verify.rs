@@ -241,7 +241,7 @@ fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError>
         .collect())
 }
 
-/// Returns whether `current.jsonl` shows an earlier state, or is being written anew from one: a writer that was killed leaves it so, and whoever opens the task brings it up to date.
+/// Returns whether `current.jsonl` shows an earlier state, or is being written anew from one. A killed writer leaves it so, and the next one brings it up to date.
 fn is_behind(current: &Current, log: &Log) -> Result<bool, LogError> {
     if current.is_unwritten() {
         return Ok(true);

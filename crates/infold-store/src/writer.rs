@@ -1,28 +1,31 @@
 //! The writer of a task: appends messages and steps, and keeps derived files up to date.
 
+mod error;
+mod steps;
+mod rollback;
+
 use std::borrow::Cow;
 use std::path::Path;
 
-use infold_log::steer::{self, Cover, Refused, Side, Target};
-use infold_log::{Cause, Event, EventId, Pin, Pinned, Point, Record, Role, Seq, Span};
-use infold_wire::tokens::{self, Encoding};
-use infold_wire::{
-    Message, MessageError, Part, PartKind, append_text, clip_result, part_text, render_stub,
-};
+use infold_log::{EventId, Record, Role, Span};
+use infold_wire::{Message, tokens};
 
 use crate::current::Current;
-use crate::derived::{Derived, RecordError, check_record};
+use crate::derived::{Derived, check_record};
 use crate::dirs::TaskDirs;
-use crate::event::{EventLine, Failure, FoldLine, MaskLine, RecallLine, Usage, What};
+use crate::event::{EventLine, Failure, Usage, What};
 use crate::file::Access;
 use crate::frame::Frames;
-use crate::lock::{Claim, Holder, Lock, Taken};
+use crate::lock::{Claim, Lock, Taken};
 use crate::log::{Ahead, LinePlace, message_entry};
 use crate::push_journal::{self, Ends, PushJournal};
 use crate::repair::{self, Repair};
 use crate::stored::{self, Marks};
 use crate::unsynced::Rooted;
-use crate::{Log, LogError, StepError, time, tool_use};
+use crate::{Log, LogError, time, tool_use};
+pub use error::{AppendError, OpenError, ToolError};
+pub(crate) use steps::mask_text;
+pub use steps::{Trigger, heading, marker, stand_in_tokens};
 
 /// When what was written is forced onto the disk itself.
 ///
@@ -36,28 +39,6 @@ pub enum Durability {
     Turn,
     /// When the system sees fit.
     Never,
-}
-
-/// Who asked for a fold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    /// A person or a script, for this one.
-    Manual,
-    /// `manage`, because it was due.
-    Auto,
-    /// The agent whose transcript was imported.
-    Import,
-}
-
-impl Trigger {
-    /// Its name in events and for hooks.
-    pub fn name(self) -> &'static str {
-        match self {
-            Trigger::Manual => "manual",
-            Trigger::Auto => "auto",
-            Trigger::Import => "import",
-        }
-    }
 }
 
 /// The most bytes that one message may have.
@@ -93,65 +74,6 @@ pub struct Writer {
     /// Something that failed could not be taken back, and may be in the log.
     is_unsure: bool,
     lock: Lock,
-}
-
-/// Why a task could not be opened for writing.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Another process writes to it.
-    #[error("{}", held_by(.holder))]
-    Held {
-        /// Who.
-        holder: Option<Holder>,
-    },
-    /// The log could not be read or repaired.
-    #[error(transparent)]
-    Log(#[from] LogError),
-}
-
-impl OpenError {
-    /// Where the process answers requests that writes to the task.
-    pub fn address(&self) -> Option<&str> {
-        match self {
-            OpenError::Held { holder } => holder.as_ref()?.address.as_deref(),
-            OpenError::Log(_) => None,
-        }
-    }
-}
-
-/// Why messages were not appended. None of them was.
-#[derive(Debug, thiserror::Error)]
-pub enum AppendError {
-    /// One of them is not a message.
-    #[error("{reason}")]
-    NotAMessage {
-        /// Which one, counted from zero.
-        index: usize,
-        /// Why.
-        reason: MessageError,
-    },
-    /// One of them is too large.
-    #[error("a message of {bytes} bytes; at most {MAX_MESSAGE} are taken")]
-    TooLarge {
-        /// Which one, counted from zero.
-        index: usize,
-        /// Its size.
-        bytes: usize,
-    },
-    /// The log failed.
-    #[error(transparent)]
-    Log(#[from] LogError),
-}
-
-/// Why a tool record was not taken.
-#[derive(Debug, thiserror::Error)]
-pub enum ToolError {
-    /// It is not one.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// The log failed.
-    #[error(transparent)]
-    Log(#[from] LogError),
 }
 
 impl Writer {
@@ -337,173 +259,6 @@ impl Writer {
         Ok(last)
     }
 
-    /// Folds the rounds of a span behind a summary.
-    pub fn condense(&mut self, asked: Span, text: &str) -> Result<(EventId, Cover), StepError> {
-        let cover = steer::cover(self.log.state(), asked, &self.log)?;
-        let text = format!("{}\n\n{text}", heading(cover.span, cover.messages));
-        let stand_in = vec![(Role::User, text)];
-        let id = self.fold(Cause::Summary, &cover, Trigger::Manual, stand_in)?;
-        Ok((id, cover))
-    }
-
-    /// Hides the oldest rounds, about `fraction` of those visible, behind a marker.
-    pub fn truncate(&mut self, fraction: f64) -> Result<(EventId, Cover), StepError> {
-        let cover = steer::oldest(self.log.state(), fraction, &self.log)?;
-        let marker = vec![(Role::User, marker(&cover))];
-        let id = self.fold(Cause::Window, &cover, Trigger::Manual, marker)?;
-        Ok((id, cover))
-    }
-
-    /// Shows a part of a message, a tool result or an image, as a stub.
-    pub fn mask(&mut self, seq: Seq, part: u32) -> Result<EventId, StepError> {
-        self.mask_as(seq, part, |_, _, hidden| mask_text(seq, hidden))
-    }
-
-    /// Shows a tool result as a stub that also says what `about` makes of its text.
-    pub fn mask_described(
-        &mut self,
-        seq: Seq,
-        part: u32,
-        about: impl FnOnce(&str) -> String,
-    ) -> Result<EventId, StepError> {
-        self.mask_as(seq, part, |message, found, hidden| {
-            let about = match found.kind {
-                PartKind::Result => about(&part_text(message, found)),
-                PartKind::Image | PartKind::Other => String::new(),
-            };
-            mask_text(seq, hidden) + &about
-        })
-    }
-
-    /// Shows only the head and the tail of a tool result, about `keep` tokens.
-    pub fn clip(&mut self, seq: Seq, part: u32, keep: u64) -> Result<EventId, StepError> {
-        self.mask_as(seq, part, |message, found, hidden| {
-            let left = hidden.saturating_sub(keep);
-            let between = format!(
-                "[… about {left} of {hidden} tokens left out to fit the window; nothing is lost, and recall {seq} shows all of it …]"
-            );
-            clip_result(message, found, keep, &between)
-        })
-    }
-
-    /// Shows a part of a message as what `stub` makes of it and its tokens.
-    fn mask_as(
-        &mut self,
-        seq: Seq,
-        part: u32,
-        stub: impl FnOnce(&Message<'_>, &Part, u64) -> String,
-    ) -> Result<EventId, StepError> {
-        steer::mask(self.log.state(), (seq, part), &self.log)?;
-        let body = self.log.message(seq)?;
-        let message = self.log.parsed(seq, &body)?;
-        let parts = message.parts();
-        let found = parts.into_iter().find(|found| found.index == part);
-        let found = found
-            .filter(|found| found.kind != PartKind::Other)
-            .ok_or(Refused::Part {
-                seq,
-                part,
-                why: "only tool results and images can be",
-            })?;
-        let hidden = tokens::part(&message, &found.range);
-        let stub = stub(&message, &found, hidden);
-        let shown = tokens::count(Encoding::O200k, &stub);
-        let stub = render_stub(&message, &found, &stub);
-        let id = self.step(What::Mask(MaskLine {
-            seq,
-            part,
-            bytes: found.range,
-            original_tokens: hidden,
-            tokens: shown,
-            stub,
-        }))?;
-        Ok(id)
-    }
-
-    /// Opens a fold.
-    pub fn unfold(&mut self, fold: EventId) -> Result<EventId, StepError> {
-        steer::unfold(self.log.state(), fold, &self.log)?;
-        Ok(self.step(What::Unfold(fold))?)
-    }
-
-    /// Goes back to an earlier state. Nothing is deleted.
-    pub fn rewind(&mut self, side: Side, target: Target) -> Result<EventId, StepError> {
-        match steer::rewind(self.log.state(), side, target, &self.log)? {
-            Event::Rewind(point) => Ok(self.step(What::Rewind(point))?),
-            other => unreachable!("a rewind was planned, not {other:?}"),
-        }
-    }
-
-    /// Takes back the newest step; returns it.
-    pub fn undo(&mut self) -> Result<EventId, StepError> {
-        let (_, step) = steer::undo::<LogError>(self.log.state())?;
-        self.step(What::Undo(step))?;
-        Ok(step)
-    }
-
-    /// Takes back the newest undo; returns the step that is in force again.
-    pub fn redo(&mut self) -> Result<EventId, StepError> {
-        let (_, undo) = steer::redo(self.log.state(), &self.log)?;
-        self.step(What::Redo(undo))?;
-        self.log.state().step().ok_or(Refused::NothingToRedo)
-    }
-
-    /// Exempts the round of a message from folding.
-    pub fn pin(&mut self, seq: Seq) -> Result<EventId, StepError> {
-        match steer::pin(self.log.state(), seq, &self.log)? {
-            Event::Pin(Pin::Message(seq)) => Ok(self.step(What::Pin(seq))?),
-            other => unreachable!("a pin was planned, not {other:?}"),
-        }
-    }
-
-    /// Adds a text to every view.
-    pub fn note(&mut self, text: &str) -> Result<EventId, StepError> {
-        if text.trim().is_empty() {
-            return Err(Refused::Blank);
-        }
-        Ok(self.step(What::Note {
-            text: text.to_owned(),
-            tokens: tokens::text_message(text),
-        })?)
-    }
-
-    /// Shows an excerpt of the hidden message `source` at the end of the last message, which refers to it; none if
-    /// that message cannot carry one.
-    ///
-    /// It is no step: `undo` passes over it.
-    pub fn recall(
-        &mut self,
-        source: Seq,
-        reference: &str,
-        text: &str,
-    ) -> Result<Option<EventId>, LogError> {
-        let shown = self.log.state().shown();
-        let Some(at) = shown.open_end().filter(|at| source < *at) else {
-            return Ok(None);
-        };
-        let body = self.log.message(at)?;
-        let carries = append_text(&self.log.parsed(at, &body)?, text).is_some();
-        if !carries || !shown.is_hidden(source) {
-            return Ok(None);
-        }
-        let id = self.step(What::Recall(RecallLine {
-            at,
-            source,
-            reference: reference.to_owned(),
-            text: text.to_owned(),
-            tokens: tokens::text_message(text),
-        }))?;
-        Ok(Some(id))
-    }
-
-    /// Takes a pin away.
-    pub fn unpin(&mut self, pinned: Pinned) -> Result<EventId, StepError> {
-        match steer::unpin(self.log.state(), pinned, &self.log)? {
-            Event::Unpin(pinned) => Ok(self.step(What::Unpin(pinned))?),
-            other => unreachable!("an unpin was planned, not {other:?}"),
-        }
-    }
-
     /// Records that a tool was run; returns the record's number.
     pub fn tool(&mut self, record: &[u8]) -> Result<u64, ToolError> {
         let record = check_record(record)?;
@@ -588,46 +343,6 @@ impl Writer {
         }
     }
 
-    /// Prepares a push; says where the log ends before it.
-    pub(crate) fn prepare_push(&mut self) -> Result<Ends, LogError> {
-        self.prepare()?;
-        // A rollback reads the sidecars.
-        self.log.flush()?;
-        Ok(self.log.ends())
-    }
-
-    /// Lets what follows from the log wait.
-    pub(crate) fn begin_push(&mut self) {
-        self.is_pushing = true;
-    }
-
-    /// Lets what follows from the log follow it again.
-    pub(crate) fn end_push(&mut self) {
-        self.is_pushing = false;
-    }
-
-    /// Takes back a push that failed; returns whether that could be done. What could not is tried again before anything else is written.
-    pub(crate) fn roll_back(&mut self, ends: Ends, pending: Option<PushJournal>) -> bool {
-        let done = self.try_roll_back(ends, pending.as_ref()).is_ok();
-        if !done {
-            self.lock.in_order(false);
-            self.abandoned = Some((ends, pending));
-        }
-        done
-    }
-
-    fn try_roll_back(&mut self, ends: Ends, pending: Option<&PushJournal>) -> Result<(), LogError> {
-        self.log.events.cut(ends.events)?;
-        self.log.messages.cut(ends.messages)?;
-        self.log.roll_back(Point {
-            seq: ends.next_seq - 1,
-            event: ends.next_event - 1,
-        })?;
-        pending.map_or(Ok(()), PushJournal::end)?;
-        self.is_unsure = false;
-        Ok(())
-    }
-
     /// Makes sure that writing is still ours alone, and that nothing half done is left in the log.
     pub(crate) fn prepare(&mut self) -> Result<(), LogError> {
         self.lock.check()?;
@@ -637,18 +352,6 @@ impl Writer {
     /// Returns the claim that shows whether this writer is still the only one.
     pub fn claim(&self) -> &Claim {
         self.lock.claim()
-    }
-
-    fn retry_roll_back(&mut self) -> Result<(), LogError> {
-        let Some((ends, pending)) = self.abandoned.take() else {
-            return Ok(());
-        };
-        let done = self.try_roll_back(ends, pending.as_ref());
-        match &done {
-            Ok(()) => self.lock.in_order(true),
-            Err(_) => self.abandoned = Some((ends, pending)),
-        }
-        done
     }
 
     /// Writes what the index knows, so that readers of the log do not have to derive it.
@@ -727,38 +430,6 @@ impl Writer {
         Ok(line)
     }
 
-    /// Folds what a cover covers behind a stand-in.
-    pub fn fold(
-        &mut self,
-        cause: Cause,
-        cover: &Cover,
-        trigger: Trigger,
-        stand_in: Vec<(Role, String)>,
-    ) -> Result<EventId, LogError> {
-        let tokens = stand_in_tokens(&stand_in);
-        self.step(What::Fold(FoldLine {
-            cause,
-            span: cover.span,
-            messages: cover.messages,
-            original_tokens: cover.tokens,
-            tokens,
-            trigger: trigger.name().to_owned(),
-            stand_in,
-        }))
-    }
-
-    /// Makes the steps until [`Writer::end_pass`] one: `undo` takes them back together.
-    pub fn begin_pass(&mut self) {
-        self.pass = Some(self.log.state().next_event());
-    }
-
-    /// Ends a pass and keeps a record of it, a JSON object.
-    pub fn end_pass(&mut self, record: Option<String>) -> Result<(), LogError> {
-        let ended = record.map(|record| self.step(What::Manage(record)));
-        self.pass = None;
-        ended.transpose().map(|_| ())
-    }
-
     /// The time of the next entry.
     pub(crate) fn now(&mut self) -> u64 {
         if !self.replays || self.clock == 0 {
@@ -789,40 +460,5 @@ impl Drop for Writer {
         if self.lock.check().is_ok() {
             let _ = self.log.renew_damaged_sidecars();
         }
-    }
-}
-
-/// Returns the heading of a summary.
-pub fn heading(span: Span, messages: u64) -> String {
-    format!(
-        "[Summary of messages {span} ({messages} folded away; nothing is lost, and recall {span} shows them in full)]"
-    )
-}
-
-/// Says in a view that a part of a message is masked.
-pub(crate) fn mask_text(seq: Seq, hidden: u64) -> String {
-    format!("[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]")
-}
-
-/// Says in a view that messages are hidden.
-pub fn marker(cover: &Cover) -> String {
-    let (span, messages) = (cover.span, cover.messages);
-    format!(
-        "[{messages} earlier messages are hidden to fit the window; nothing is lost, and recall {span} shows them in full]"
-    )
-}
-
-/// Returns the tokens of a stand-in.
-pub fn stand_in_tokens(stand_in: &[(Role, String)]) -> u64 {
-    stand_in
-        .iter()
-        .map(|(_, text)| tokens::text_message(text))
-        .sum()
-}
-
-fn held_by(holder: &Option<Holder>) -> String {
-    match holder {
-        Some(holder) => format!("{holder} is writing to this task"),
-        None => "another process is writing to this task".to_owned(),
     }
 }

@@ -2,8 +2,8 @@
 
 use infold_wire::{Json, Wire, quote};
 
-use crate::asked::listed;
 use crate::model::{messages, words};
+use crate::reply_request::listed;
 use crate::{Answer, Seen, Step};
 
 /// The instructions in a prompt: ``please run `CMD` `` (`3 times`), `please say 40 words`.

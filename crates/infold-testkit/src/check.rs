@@ -8,8 +8,8 @@ mod ollama;
 
 use infold_wire::{Json, JsonError, Wire};
 
-use crate::asked::Asked;
-use crate::dialect::{self, InvalidRequest};
+use crate::dialect::{self, BadRequest};
+use crate::reply_request::ReplyRequest;
 use crate::send::Outgoing;
 use crate::{Model, Seen, rules};
 
@@ -35,23 +35,23 @@ pub(crate) fn key(wire: Wire, model: &Model, seen: &Seen) -> Result<(), Outgoing
 }
 
 /// Returns a provider's error for a body that is not JSON.
-pub(crate) fn unreadable(wire: Wire, error: &JsonError) -> InvalidRequest {
+pub(crate) fn unreadable(wire: Wire, error: &JsonError) -> BadRequest {
     let message = match wire {
         Wire::Chat | Wire::Responses => "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)".to_owned(),
         Wire::Anthropic => format!("The request body is not valid JSON: {error}"),
         Wire::Gemini => format!("Invalid JSON payload received. {error}"),
         Wire::Ollama => format!("invalid character: {error}"),
     };
-    InvalidRequest::new(message, "", "")
+    BadRequest::new(message, "", "")
 }
 
 /// Checks a request as its provider would, as far as the model behind it insists.
 pub(crate) fn request(
     model: &Model,
     seen: &Seen,
-    asked: &Asked,
+    asked: &ReplyRequest,
     body: Json<'_>,
-) -> Result<(), InvalidRequest> {
+) -> Result<(), BadRequest> {
     if model.strict || model.picky {
         usual(model, seen, asked.wire, body)?;
     }
@@ -61,7 +61,7 @@ pub(crate) fn request(
     Ok(())
 }
 
-fn usual(model: &Model, seen: &Seen, wire: Wire, body: Json<'_>) -> Result<(), InvalidRequest> {
+fn usual(model: &Model, seen: &Seen, wire: Wire, body: Json<'_>) -> Result<(), BadRequest> {
     match wire {
         Wire::Chat => chat::check(body),
         Wire::Responses => responses::check(body),

@@ -38,7 +38,7 @@ pub struct Conversation {
 /// The state of a conversation.
 #[derive(Clone, Debug, Default)]
 struct ConversationState {
-    pending: NextClientStep,
+    pending: NextStep,
     /// How many further rounds of calls the model wants.
     rounds: u64,
     /// A tool of the server that has not reported: its id, and which tool it is.
@@ -53,7 +53,7 @@ struct ConversationState {
 
 /// The client's next step.
 #[derive(Clone, Debug, Default)]
-enum NextClientStep {
+enum NextStep {
     /// Say something.
     #[default]
     User,
@@ -201,7 +201,7 @@ impl Conversation {
 
     /// Returns the messages that the client appends before its request.
     fn speak(&mut self) {
-        if matches!(self.state.pending, NextClientStep::User) {
+        if matches!(self.state.pending, NextStep::User) {
             // An edit of something said before.
             if self.turns.len() > 2 && self.random.chance(5) {
                 let back = 1 + self.random.below(self.turns.len() as u64 / 2);
@@ -224,7 +224,7 @@ impl Conversation {
     /// Returns the model's answer in this state.
     fn answered(&mut self, before: ConversationState) -> OpenRequest {
         self.state = before.clone();
-        self.state.pending = NextClientStep::User;
+        self.state.pending = NextStep::User;
         let (said, stop) = match self.wire {
             Wire::Anthropic => self.anthropic_model(),
             Wire::Chat => self.chat_model(),

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 use infold_wire::tokens::{Counter, Encoding, image, message};
 use infold_wire::{Json, JsonKind, Message, TokenUsage, Wire};
 
-use crate::asked::listed;
+use crate::reply_request::listed;
 
 /// One part of a request that is cached as a whole: a tool, the system prompt, a message.
 struct Segment {

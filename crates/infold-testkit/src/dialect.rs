@@ -2,25 +2,25 @@
 
 use infold_wire::{Wire, quote};
 
-use crate::asked::Asked;
 use crate::count::Counted;
+use crate::reply_request::ReplyRequest;
 use crate::send::{Outgoing, Sent};
 
 /// The error of a request, in the words of its provider.
 #[derive(Debug)]
-pub(crate) struct InvalidRequest {
+pub(crate) struct BadRequest {
     pub message: String,
     pub param: String,
     pub code: &'static str,
 }
 
-impl InvalidRequest {
+impl BadRequest {
     pub fn new(
         message: impl Into<String>,
         param: impl Into<String>,
         code: &'static str,
-    ) -> InvalidRequest {
-        InvalidRequest {
+    ) -> BadRequest {
+        BadRequest {
             message: message.into(),
             param: param.into(),
             code,
@@ -29,7 +29,7 @@ impl InvalidRequest {
 }
 
 /// An error in the shape of a wire. `code` is empty where there is none.
-pub(crate) fn error(wire: Wire, status: u16, kind: &str, wrong: &InvalidRequest) -> Outgoing {
+pub(crate) fn error(wire: Wire, status: u16, kind: &str, wrong: &BadRequest) -> Outgoing {
     let message = quote(&wrong.message);
     let or_null = |text: &str| {
         if text.is_empty() {
@@ -65,7 +65,7 @@ pub(crate) fn json(status: u16, body: String) -> Outgoing {
 }
 
 /// The request is not valid.
-pub(crate) fn invalid(wire: Wire, wrong: &InvalidRequest) -> Outgoing {
+pub(crate) fn invalid(wire: Wire, wrong: &BadRequest) -> Outgoing {
     let kind = match wire {
         Wire::Gemini => "INVALID_ARGUMENT",
         _ => "invalid_request_error",
@@ -95,7 +95,7 @@ pub(crate) fn key(wire: Wire, given: Option<&str>) -> Outgoing {
         (Wire::Gemini, None) => (403, "PERMISSION_DENIED", "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.".to_owned(), ""),
         (Wire::Ollama, _) => (401, "", "unauthorized".to_owned(), ""),
     };
-    let refused = error(wire, status, kind, &InvalidRequest::new(message, "", code));
+    let refused = error(wire, status, kind, &BadRequest::new(message, "", code));
     match (wire, status) {
         // Its clients evaluate the reason, not the status.
         (Wire::Gemini, 400) => {
@@ -126,11 +126,11 @@ pub(crate) fn no_model(wire: Wire, model: &str) -> Outgoing {
         ),
         Wire::Ollama => ("", format!("model '{model}' not found"), ""),
     };
-    error(wire, 404, kind, &InvalidRequest::new(message, "", code))
+    error(wire, 404, kind, &BadRequest::new(message, "", code))
 }
 
 /// The request is longer than the window, if it is; Ollama never says so.
-pub(crate) fn too_long(asked: &Asked, counted: &Counted, window: u64) -> Option<Outgoing> {
+pub(crate) fn too_long(asked: &ReplyRequest, counted: &Counted, window: u64) -> Option<Outgoing> {
     let sent = counted.total();
     let most = asked.most.unwrap_or(0);
     let wire = asked.wire;
@@ -143,15 +143,15 @@ pub(crate) fn too_long(asked: &Asked, counted: &Counted, window: u64) -> Option<
     }
     let code = "context_length_exceeded";
     let wrong = match wire {
-        Wire::Chat => InvalidRequest::new(chat_too_long(counted, window, most), "messages", code),
+        Wire::Chat => BadRequest::new(chat_too_long(counted, window, most), "messages", code),
         Wire::Responses => {
             let message = "Your input exceeds the context window of this model. Please adjust your input and try again.";
             if asked.stream {
                 return Some(failed(asked, message, code));
             }
-            InvalidRequest::new(message, "input", code)
+            BadRequest::new(message, "input", code)
         }
-        Wire::Anthropic if sent > window => InvalidRequest::new(
+        Wire::Anthropic if sent > window => BadRequest::new(
             format!("prompt is too long: {sent} tokens > {window} maximum"),
             "",
             "",
@@ -160,13 +160,13 @@ pub(crate) fn too_long(asked: &Asked, counted: &Counted, window: u64) -> Option<
             let message = format!(
                 "input length and `max_tokens` exceed context limit: {sent} + {most} > {window}, decrease input length or `max_tokens` and try again"
             );
-            InvalidRequest::new(message, "", "")
+            BadRequest::new(message, "", "")
         }
         Wire::Gemini | Wire::Ollama => {
             let message = format!(
                 "The input token count ({sent}) exceeds the maximum number of tokens allowed ({window})."
             );
-            InvalidRequest::new(message, "", "")
+            BadRequest::new(message, "", "")
         }
     };
     Some(invalid(wire, &wrong))
@@ -200,7 +200,7 @@ fn chat_too_long(counted: &Counted, window: u64, most: u64) -> String {
 }
 
 /// A stream that begins well and says that it failed.
-fn failed(asked: &Asked, message: &str, code: &str) -> Outgoing {
+fn failed(asked: &ReplyRequest, message: &str, code: &str) -> Outgoing {
     let model = quote(&asked.model);
     let response = |status: &str, error: &str| {
         format!(
@@ -266,7 +266,7 @@ pub(crate) fn busy(wire: Wire, overloaded: bool) -> Outgoing {
             "",
         ),
     };
-    error(wire, status, kind, &InvalidRequest::new(message, "", code))
+    error(wire, status, kind, &BadRequest::new(message, "", code))
 }
 
 /// Something broke on the provider's side.
@@ -290,5 +290,5 @@ pub(crate) fn broken(wire: Wire, gateway: bool) -> Outgoing {
         ),
         Wire::Ollama => ("", "llama runner process has terminated: exit status 2"),
     };
-    error(wire, 500, kind, &InvalidRequest::new(message, "", ""))
+    error(wire, 500, kind, &BadRequest::new(message, "", ""))
 }

@@ -20,5 +20,5 @@ mod fuzz;
 pub use fuzz::{Fuzz, fuzz_store};
 pub use only::Only;
 pub use power::{PowerCuts, cut_power};
-pub use report::{CheckReport, Violation, ViolationKind};
+pub use report::{CheckReport, Flaw, Violation};
 pub use sweep::{Sweep, sweep_faults};

@@ -24,11 +24,11 @@ mod answer;
 mod step;
 mod script;
 mod server;
-mod line;
+mod server_connection;
 mod upload;
 mod respond;
 mod send;
-mod asked;
+mod reply_request;
 mod check;
 mod rules;
 mod count;
@@ -44,8 +44,7 @@ mod disk;
 pub use answer::Answer;
 pub use conversation::{Conversation, ScriptedExchange};
 pub use disk::{
-    CheckReport, Fuzz, Only, PowerCuts, Sweep, Violation, ViolationKind, cut_power, fuzz_store,
-    sweep_faults,
+    CheckReport, Flaw, Fuzz, Only, PowerCuts, Sweep, Violation, cut_power, fuzz_store, sweep_faults,
 };
 pub use errors::{NamedError, errors};
 pub use faults::{Faults, Tally};

@@ -4,9 +4,9 @@
 //! made once and grown at the end, HTTP/1.1 by hand.
 
 mod upstream;
-mod line;
+mod connection;
 mod reply;
-mod talk;
+mod conversation;
 mod figures;
 
 use std::io;
@@ -20,10 +20,10 @@ use tokio::net::TcpStream;
 use tokio::sync::Barrier;
 use tokio::time::timeout;
 
+use connection::LoadConnection;
+use conversation::{LoadConversation, TextPool};
 use figures::Figures;
-use line::LoadConnection;
 use reply::FixedReply;
-use talk::{LoadConversation, TextPool};
 pub use upstream::LoadUpstream;
 
 /// No answer takes longer, slow streams included.
@@ -36,7 +36,7 @@ pub struct Load {
     /// Where to send, such as http://127.0.0.1:4010
     #[arg(value_parser = read_url)]
     url: SocketAddr,
-    /// What each connection sends
+    /// The requests of each connection
     #[arg(long, value_enum, default_value = "same")]
     kind: LoadKind,
     /// How many connections, each with one request at a time
@@ -210,7 +210,7 @@ impl LoadPlan {
     fn open(&self, messages: usize) -> LoadConversation {
         let number = self.openings.fetch_add(1, Ordering::Relaxed);
         let load = &self.load;
-        let frame = talk::RequestShell {
+        let frame = conversation::RequestShell {
             host: load.url,
             key: &load.key,
             model: &load.model,

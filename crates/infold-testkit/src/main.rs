@@ -87,7 +87,7 @@ struct Serve {
     /// Appends each request to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// What goes wrong at random: seed=N and shares of disconnect, busy, server_error, slow, malformed, empty
+    /// Random faults: seed=N and shares of disconnect, busy, server_error, slow, malformed, empty
     #[arg(long, value_name = "KIND=SHARE,…", value_parser = read_faults)]
     faults: Option<Faults>,
 }

@@ -4,7 +4,7 @@ use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Json, StopReason, Wire, append_words};
 
 use crate::Answer;
-use crate::asked::{Asked, listed};
+use crate::reply_request::{ReplyRequest, listed};
 
 /// The model behind the server: its checks, its window, its name.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl Model {
 const REPEATED: usize = 200;
 
 /// Repeats what was last said, and tells how much there was.
-pub(crate) fn echo(asked: &Asked, body: Option<Json<'_>>, tokens: u64) -> Answer {
+pub(crate) fn echo(asked: &ReplyRequest, body: Option<Json<'_>>, tokens: u64) -> Answer {
     let messages = body
         .map(|body| messages(asked.wire, body))
         .unwrap_or_default();

@@ -2,9 +2,9 @@
 
 use infold_wire::{Json, Reply, TokenUsage, Wire, reply};
 
-use crate::asked::{AddressTarget, Asked, target};
 use crate::count::{Cache, Counted};
 use crate::faults::RequestFault;
+use crate::reply_request::{AddressTarget, ReplyRequest, target};
 use crate::send::{Outgoing, Sent};
 use crate::step::{Pace, StepAction};
 use crate::{Refusal, Script, Seen, Step, Tally, check, dialect, list, model};
@@ -66,7 +66,7 @@ impl Desk {
             AddressTarget::Alive => return text(200, "infold-testkit is running\n").into(),
             AddressTarget::Unknown => {
                 let message = format!("Invalid URL ({} {})", seen.method, seen.path);
-                let wrong = dialect::InvalidRequest::new(message, "", "");
+                let wrong = dialect::BadRequest::new(message, "", "");
                 return dialect::error(Wire::Chat, 404, "invalid_request_error", &wrong).into();
             }
         };
@@ -102,7 +102,7 @@ impl Desk {
             let tokens = counted.map_or(seen.len / 4, |counted| counted.total());
             return list::counted(wire, tokens).into();
         }
-        let asked = Asked::of(seen, wire, json);
+        let asked = ReplyRequest::of(seen, wire, json);
         let model = &self.script.model;
         let known = model.names.is_empty() || model.names.contains(&asked.model);
         if !known {
@@ -134,7 +134,7 @@ impl Desk {
     fn reply(
         &mut self,
         seen: &Seen,
-        asked: &Asked,
+        asked: &ReplyRequest,
         json: Option<Json<'_>>,
         mut counted: Counted,
         target: AddressTarget,
@@ -199,7 +199,13 @@ impl Desk {
 }
 
 /// A reply as it is sent.
-fn written(seen: &Seen, asked: &Asked, mut reply: Reply, size: usize, bare: bool) -> Outgoing {
+fn written(
+    seen: &Seen,
+    asked: &ReplyRequest,
+    mut reply: Reply,
+    size: usize,
+    bare: bool,
+) -> Outgoing {
     let wire = asked.wire;
     let kind = match (wire, asked.stream) {
         (_, false) => "application/json",

@@ -14,8 +14,8 @@ use std::time::SystemTime;
 
 use infold_wire::{Json, Wire};
 
-use crate::asked::{Asked, listed};
-use crate::dialect::InvalidRequest;
+use crate::dialect::BadRequest;
+use crate::reply_request::{ReplyRequest, listed};
 use crate::{Model, Seen, check};
 pub use seal::seal;
 
@@ -25,9 +25,9 @@ const BOOKKEEPING: [&str; 3] = ["seq", "timestamp", "tokens"];
 /// Checks what a picky provider checks beside the usual.
 pub(crate) fn check_all(
     model: &Model,
-    asked: &Asked,
+    asked: &ReplyRequest,
     body: Json<'_>,
-) -> Result<(), InvalidRequest> {
+) -> Result<(), BadRequest> {
     match asked.wire {
         Wire::Chat => chat::check(body, model.alternate),
         Wire::Responses => responses::check(body, model.alternate),
@@ -60,15 +60,15 @@ pub fn refusal(model: &Model, path: &str, body: &[u8]) -> Option<String> {
     let checked = Json::parse(body)
         .map_err(|error| check::unreadable(wire, &error))
         .and_then(|json| {
-            let asked = Asked::of(&seen, wire, Some(json));
+            let asked = ReplyRequest::of(&seen, wire, Some(json));
             check::request(model, &seen, &asked, json)
         });
     checked.err().map(|wrong| wrong.message)
 }
 
 /// The error of a provider that names no parameter.
-fn refuse<T>(message: impl Into<String>) -> Result<T, InvalidRequest> {
-    Err(InvalidRequest::new(message, "", ""))
+fn refuse<T>(message: impl Into<String>) -> Result<T, BadRequest> {
+    Err(BadRequest::new(message, "", ""))
 }
 
 /// A string member; an empty one if it is missing.

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use infold_wire::{Json, Wire};
 
-use crate::asked;
+use crate::reply_request;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Seen {
 
     /// Returns the wire on which it asks for a reply; nothing if it asks for something else.
     pub fn wire(&self) -> Option<Wire> {
-        asked::wire(&self.method, &self.path)
+        reply_request::wire(&self.method, &self.path)
     }
 
     /// Returns the messages of the request, as they stand in it.

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 
-use crate::line::Knife;
+use crate::server_connection::Knife;
 use crate::step::{Cut, Gate, Pace};
 
 /// An outgoing response.

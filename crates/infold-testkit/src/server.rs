@@ -13,9 +13,9 @@ use axum::response::Response;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::line::{Door, Knife};
 use crate::respond::Desk;
 use crate::send::send;
+use crate::server_connection::{Door, Knife};
 use crate::upload::{self, RECORDED, Upload};
 use crate::{Refusal, Script, Seen, Step, Tally};
 

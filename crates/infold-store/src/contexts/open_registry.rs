@@ -32,8 +32,8 @@ impl OpenRegistry {
         }
     }
 
-    /// Asks it, or tells it something; nobody else does meanwhile. If it turns out to be damaged it is made anew, and
-    /// asked again.
+    /// Runs `work` on the registry, exclusively. If the registry turns out to be damaged, it is made anew, and `work` runs
+    /// again.
     pub(crate) fn with<T, E: Into<TaskError>>(
         &self,
         work: impl Fn(&Registry) -> Result<T, E>,

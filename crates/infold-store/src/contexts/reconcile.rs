@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Contexts {
-    /// Carries through that a task ended, which its log says: from then on that is so. What cannot be done now, whoever opens the
-    /// registry or the task next does.
+    /// Completes the end of a task, which its log records. What fails now is done when the registry or the task is opened
+    /// next.
     pub(super) fn settle_end(&self, id: Uuid, writer: Writer, end: &Outcome) {
         if let Err(error) = self.carry_end(id, writer, end) {
             let status = end.status();
@@ -85,8 +85,8 @@ impl Contexts {
         let log = self.read(id)?;
         let ended = end_of(&log)?.is_some();
         if !ended && !status.is_end() {
-            // Whoever left it may not have come to count what it wrote. The rest its next writer
-            // repairs, and says so.
+            // Its last writer may not have updated the counters. The next writer repairs the rest, and
+            // reports it.
             registry.set_counters(id, self.recount(&log)?)?;
             return Ok(());
         }

@@ -125,8 +125,7 @@ impl Log {
 
     /// Takes the pairing of the last round out, ready for the next message.
     ///
-    /// Whoever appends gives it back with the messages; if nothing comes of it, it is
-    /// read again next time.
+    /// [`Log::took_messages`] puts it back. If nothing is appended, it is read again next time.
     pub(crate) fn take_rounds(&mut self) -> Result<Rounds, LogError> {
         if let Some(rounds) = self.rounds.take() {
             return Ok(rounds);

@@ -48,7 +48,7 @@ pub fn remove(dir: &Path) -> Result<(), LogError> {
 }
 
 /// Files of a task that go with any redaction and cannot be derived anew: torn bytes that were set aside, a request that failed, a reply
-/// that nobody was told.
+/// that was not delivered.
 pub fn unrecoverable(dir: &Path) -> Result<Vec<PathBuf>, LogError> {
     files(dir, |name| {
         name.starts_with("torn-") || matches!(name, "request.json" | "reply.json")
@@ -78,8 +78,8 @@ pub fn holding(dir: &Path, find: Find<'_>) -> Result<Vec<PathBuf>, LogError> {
     Ok(found)
 }
 
-/// What holds some of what goes and is no task: damaged databases that were set aside, and what is left of tasks that were removed or never
-/// came to be.
+/// Returns what holds a match and is no task: damaged databases that were set aside, and remains of tasks that were removed or never
+/// published.
 pub fn leftovers(contexts: &Contexts, find: Find<'_>) -> Result<Vec<PathBuf>, LogError> {
     let mut found = Vec::new();
     for path in files(contexts.root(), |name| name.starts_with("torn-"))? {

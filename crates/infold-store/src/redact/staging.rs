@@ -1,7 +1,7 @@
-//! Where a redaction is prepared (`redacting/` in the contexts directory), and how it comes to be.
+//! The directory in which a redaction is prepared (`redacting/` in the contexts directory), and its completion.
 //!
-//! Below it stands, for each task, what takes the place of its files. `plan.json` is the decision: without it the rest counts for nothing,
-//! and from when it is there whoever looks at a task completes the redaction first. The directory is locked by who works with it.
+//! It holds the new files of each task. `plan.json` is the decision: without it the rest is discarded; once it is there,
+//! every command completes the redaction first. The directory is locked while it is used.
 
 use std::fs::{self, File};
 use std::io;

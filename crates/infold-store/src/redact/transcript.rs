@@ -230,7 +230,7 @@ impl Redactor<'_> {
         new.bytes
     }
 
-    /// What is no JSON as a whole: the values in it that `closed` knows the ends of, and each string, number and word beside them by itself.
+    /// Rewrites a text that is not JSON as a whole: the values in it whose ends `closed` knows, and each string, number and word beside them.
     fn tokens(&mut self, text: &[u8], closed: &HashMap<usize, usize>) -> Option<Vec<u8>> {
         let mut is_changed = false;
         let mut out = Vec::with_capacity(text.len());

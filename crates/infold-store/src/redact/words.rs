@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Words, and pairs of words in a row, that stand in the messages that are to go and in no other.
+/// Words, and pairs of consecutive words, that occur in the redacted messages and in no other.
 ///
-/// What was made of such a message (a summary, a record) may say what others say too; what only it said is in these words. One word alone is
-/// often common where two in a row are not: four common words make a good passphrase.
+/// Text derived from such a message (a summary, a record) may repeat other messages too; these words identify what only it said. A single word is
+/// often common where a pair is not: four common words make a good passphrase.
 #[derive(Debug, Default)]
 pub struct Words {
     words: HashSet<String>,

@@ -13,7 +13,7 @@ use super::status::Status;
 ///
 /// Fields bear the names of their columns. There is none for a key or a
 /// password, and none should be put into a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskRow {
     /// The task.
     pub uuid: Uuid,
@@ -96,27 +96,10 @@ impl TaskRow {
     pub fn new(uuid: Uuid, status: Status, created_at: Timestamp) -> TaskRow {
         TaskRow {
             uuid,
-            task_source: None,
-            owner: None,
-            repo: None,
-            task_type: None,
-            task_id: None,
             status,
             created_at,
             started_at: (status == Status::Running).then_some(created_at),
-            completed_at: None,
-            process_id: None,
-            hostname: None,
-            llm_provider: None,
-            model: None,
-            context_length: None,
-            counters: Counters::default(),
-            error_message: None,
-            user: None,
-            title: None,
-            agent: None,
-            cwd: None,
-            active_at: None,
+            ..TaskRow::default()
         }
     }
 }

@@ -123,8 +123,8 @@ fn take(db: &Connection, steps: &[&str]) -> rusqlite::Result<()> {
 
 /// The statements that make the tables and indexes a database lacks, tables first.
 ///
-/// What it should have is asked of an empty one that took all the steps; the
-/// steps themselves cannot be taken twice once one of them alters a table.
+/// An empty database that took all the steps is the model; the steps themselves
+/// cannot be taken twice once one of them alters a table.
 fn missing(db: &Connection, steps: &[&str]) -> rusqlite::Result<Vec<String>> {
     let model = Connection::open_in_memory()?;
     for step in steps {

@@ -4,9 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Where a task stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Waits for a worker.
+    #[default]
     Queued,
     /// Is being worked on.
     Running,

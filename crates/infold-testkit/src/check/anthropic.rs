@@ -6,9 +6,9 @@ use infold_wire::{Json, JsonKind};
 
 use super::{given, string};
 use crate::Seen;
-use crate::dialect::InvalidRequest;
+use crate::dialect::BadRequest;
 
-pub(super) fn check(body: Json<'_>, seen: &Seen, alternate: bool) -> Result<(), InvalidRequest> {
+pub(super) fn check(body: Json<'_>, seen: &Seen, alternate: bool) -> Result<(), BadRequest> {
     if seen.header("anthropic-version").is_none() {
         return wrong("anthropic-version: header is required");
     }
@@ -35,8 +35,8 @@ pub(super) fn check(body: Json<'_>, seen: &Seen, alternate: bool) -> Result<(), 
     rounds(&messages)
 }
 
-fn wrong<T>(message: impl Into<String>) -> Result<T, InvalidRequest> {
-    Err(InvalidRequest::new(message, "", ""))
+fn wrong<T>(message: impl Into<String>) -> Result<T, BadRequest> {
+    Err(BadRequest::new(message, "", ""))
 }
 
 /// How many cache markers there are.
@@ -63,7 +63,7 @@ fn marks(json: Json<'_>, depth: usize) -> usize {
             .sum::<usize>()
 }
 
-fn choice(body: Json<'_>) -> Result<(), InvalidRequest> {
+fn choice(body: Json<'_>) -> Result<(), BadRequest> {
     let wanted = given(body, "tool_choice").map(|it| string(it, "name"));
     let Some(wanted) = wanted.filter(|name| !name.is_empty()) else {
         return Ok(());
@@ -79,7 +79,7 @@ fn choice(body: Json<'_>) -> Result<(), InvalidRequest> {
     }
 }
 
-fn roles(messages: &[Json<'_>], alternate: bool) -> Result<(), InvalidRequest> {
+fn roles(messages: &[Json<'_>], alternate: bool) -> Result<(), BadRequest> {
     let mut last = String::new();
     for (at, message) in messages.iter().enumerate() {
         let role = string(*message, "role");
@@ -110,7 +110,7 @@ fn roles(messages: &[Json<'_>], alternate: bool) -> Result<(), InvalidRequest> {
     }
 }
 
-fn content(at: usize, message: Json<'_>, last: bool) -> Result<(), InvalidRequest> {
+fn content(at: usize, message: Json<'_>, last: bool) -> Result<(), BadRequest> {
     let Some(content) = given(message, "content") else {
         return wrong(format!("messages.{at}.content: Field required"));
     };
@@ -144,7 +144,7 @@ fn content(at: usize, message: Json<'_>, last: bool) -> Result<(), InvalidReques
 }
 
 /// Each call is answered in the very next message, and only there.
-fn rounds(messages: &[Json<'_>]) -> Result<(), InvalidRequest> {
+fn rounds(messages: &[Json<'_>]) -> Result<(), BadRequest> {
     let mut open = BTreeSet::new();
     for (at, message) in messages.iter().enumerate() {
         let blocks: Vec<_> = given(*message, "content")
@@ -177,7 +177,7 @@ fn rounds(messages: &[Json<'_>]) -> Result<(), InvalidRequest> {
     }
 }
 
-fn unanswered(at: usize, open: &BTreeSet<String>) -> Result<(), InvalidRequest> {
+fn unanswered(at: usize, open: &BTreeSet<String>) -> Result<(), BadRequest> {
     let ids: Vec<_> = open.iter().map(String::as_str).collect();
     let ids = ids.join(", ");
     wrong(format!(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use infold_wire::{Json, JsonKind};
 
 use super::{given, string};
-use crate::dialect::InvalidRequest;
+use crate::dialect::BadRequest;
 
 const ROLES: [&str; 6] = [
     "system",
@@ -16,9 +16,9 @@ const ROLES: [&str; 6] = [
     "developer",
 ];
 
-pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
+pub(super) fn check(body: Json<'_>) -> Result<(), BadRequest> {
     if given(body, "model").is_none() {
-        return Err(InvalidRequest::new(
+        return Err(BadRequest::new(
             "you must provide a model parameter",
             "",
             "",
@@ -26,7 +26,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
     }
     let Some(messages) = given(body, "messages") else {
         let message = "Missing required parameter: 'messages'.";
-        return Err(InvalidRequest::new(
+        return Err(BadRequest::new(
             message,
             "messages",
             "missing_required_parameter",
@@ -38,7 +38,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
             let message = format!(
                 "Invalid '{name}': empty array. Expected an array with minimum length 1, but got an empty array instead."
             );
-            return Err(InvalidRequest::new(message, name, "empty_array"));
+            return Err(BadRequest::new(message, name, "empty_array"));
         }
     }
     choice(body)?;
@@ -46,13 +46,13 @@ pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
 }
 
 /// A tool that must be called is one of those there are.
-fn choice(body: Json<'_>) -> Result<(), InvalidRequest> {
+fn choice(body: Json<'_>) -> Result<(), BadRequest> {
     let Some(choice) = given(body, "tool_choice") else {
         return Ok(());
     };
     let Some(tools) = given(body, "tools") else {
         let message = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.";
-        return Err(InvalidRequest::new(message, "tool_choice", ""));
+        return Err(BadRequest::new(message, "tool_choice", ""));
     };
     let name = |tool: Json<'_>| tool.get("function").map(|it| string(it, "name"));
     let wanted = (choice.kind() == JsonKind::Object)
@@ -65,14 +65,14 @@ fn choice(body: Json<'_>) -> Result<(), InvalidRequest> {
                 .any(|it| name(it).as_ref() == Some(&wanted)) =>
         {
             let message = format!("Tool choice '{wanted}' not found in 'tools' parameter.");
-            Err(InvalidRequest::new(message, "tool_choice", ""))
+            Err(BadRequest::new(message, "tool_choice", ""))
         }
         _ => Ok(()),
     }
 }
 
 /// Each call is followed by its result, and each result follows its call.
-fn rounds(messages: Json<'_>) -> Result<(), InvalidRequest> {
+fn rounds(messages: Json<'_>) -> Result<(), BadRequest> {
     let mut open = BTreeSet::new();
     let mut called_at = None;
     for (at, message) in messages.elements().enumerate() {
@@ -81,7 +81,7 @@ fn rounds(messages: Json<'_>) -> Result<(), InvalidRequest> {
             let message = format!(
                 "Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
             );
-            return Err(InvalidRequest::new(
+            return Err(BadRequest::new(
                 message,
                 format!("messages[{at}].role"),
                 "invalid_value",
@@ -91,7 +91,7 @@ fn rounds(messages: Json<'_>) -> Result<(), InvalidRequest> {
             let id = string(message, "tool_call_id");
             if !open.remove(&id) {
                 let message = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.";
-                return Err(InvalidRequest::new(
+                return Err(BadRequest::new(
                     message,
                     format!("messages.[{at}].role"),
                     "",
@@ -110,7 +110,7 @@ fn rounds(messages: Json<'_>) -> Result<(), InvalidRequest> {
         let speaks = otherwise || !open.is_empty();
         if given(message, "content").is_none() && !(role == "assistant" && speaks) {
             let message = "Invalid value for 'content': expected a string, got null.";
-            return Err(InvalidRequest::new(
+            return Err(BadRequest::new(
                 message,
                 format!("messages.[{at}].content"),
                 "",
@@ -120,7 +120,7 @@ fn rounds(messages: Json<'_>) -> Result<(), InvalidRequest> {
     unanswered(&open, called_at)
 }
 
-fn unanswered(open: &BTreeSet<String>, at: Option<usize>) -> Result<(), InvalidRequest> {
+fn unanswered(open: &BTreeSet<String>, at: Option<usize>) -> Result<(), BadRequest> {
     if open.is_empty() {
         return Ok(());
     }
@@ -130,7 +130,7 @@ fn unanswered(open: &BTreeSet<String>, at: Option<usize>) -> Result<(), InvalidR
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {ids}"
     );
     let at = at.unwrap_or_default();
-    Err(InvalidRequest::new(
+    Err(BadRequest::new(
         message,
         format!("messages.[{at}].role"),
         "",

@@ -3,10 +3,10 @@
 use infold_wire::Json;
 
 use super::{given, string};
-use crate::asked::listed;
-use crate::dialect::InvalidRequest;
+use crate::dialect::BadRequest;
+use crate::reply_request::listed;
 
-pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
+pub(super) fn check(body: Json<'_>) -> Result<(), BadRequest> {
     let contents = listed(body, "contents");
     if contents.is_empty() {
         return wrong("* GenerateContentRequest.contents: contents is not specified\n");
@@ -56,6 +56,6 @@ pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
     Ok(())
 }
 
-fn wrong<T>(message: impl Into<String>) -> Result<T, InvalidRequest> {
-    Err(InvalidRequest::new(message, "", ""))
+fn wrong<T>(message: impl Into<String>) -> Result<T, BadRequest> {
+    Err(BadRequest::new(message, "", ""))
 }

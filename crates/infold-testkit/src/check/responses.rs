@@ -5,17 +5,13 @@ use std::collections::HashSet;
 use infold_wire::{Json, JsonKind};
 
 use super::{given, string};
-use crate::dialect::InvalidRequest;
+use crate::dialect::BadRequest;
 
-pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
+pub(super) fn check(body: Json<'_>) -> Result<(), BadRequest> {
     for name in ["model", "input"] {
         if given(body, name).is_none() {
             let message = format!("Missing required parameter: '{name}'.");
-            return Err(InvalidRequest::new(
-                message,
-                name,
-                "missing_required_parameter",
-            ));
+            return Err(BadRequest::new(message, name, "missing_required_parameter"));
         }
     }
     let input = given(body, "input").filter(|it| it.kind() == JsonKind::Array);
@@ -36,7 +32,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
                 if !calls.contains(&id) {
                     let message =
                         format!("No tool call found for function call output with call_id {id}.");
-                    return Err(InvalidRequest::new(message, "input", ""));
+                    return Err(BadRequest::new(message, "input", ""));
                 }
                 open.remove(&id);
             }
@@ -49,19 +45,19 @@ pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
     match open.first() {
         Some(id) => {
             let message = format!("No tool output found for function call {id}.");
-            Err(InvalidRequest::new(message, "input", ""))
+            Err(BadRequest::new(message, "input", ""))
         }
         None => Ok(()),
     }
 }
 
-fn role(at: usize, item: Json<'_>) -> Result<(), InvalidRequest> {
+fn role(at: usize, item: Json<'_>) -> Result<(), BadRequest> {
     let role = string(item, "role");
     if !["system", "assistant", "user", "developer"].contains(&role.as_str()) {
         let message = format!(
             "Invalid value: '{role}'. Supported values are: 'assistant', 'system', 'developer', and 'user'."
         );
-        return Err(InvalidRequest::new(
+        return Err(BadRequest::new(
             message,
             format!("input[{at}]"),
             "invalid_value",
@@ -70,7 +66,7 @@ fn role(at: usize, item: Json<'_>) -> Result<(), InvalidRequest> {
     if given(item, "content").is_none() {
         let message = format!("Missing required parameter: 'input[{at}].content'.");
         let code = "missing_required_parameter";
-        return Err(InvalidRequest::new(
+        return Err(BadRequest::new(
             message,
             format!("input[{at}].content"),
             code,

@@ -3,7 +3,7 @@
 use infold_wire::StopReason;
 use serde_json::{Value, json};
 
-use super::{Conversation, NextClientStep, PICTURE, ScriptedCall, Shape};
+use super::{Conversation, NextStep, PICTURE, ScriptedCall, Shape};
 use crate::seal;
 
 /// Tools of the server, and what their results are called and hold.
@@ -46,9 +46,9 @@ impl Conversation {
     pub(super) fn anthropic_client(&mut self) -> Vec<Value> {
         let free = self.state.running.is_none();
         let content = match self.state.pending.clone() {
-            NextClientStep::Resume => return Vec::new(),
-            NextClientStep::User => self.anthropic_user(),
-            NextClientStep::Results(calls, _) => {
+            NextStep::Resume => return Vec::new(),
+            NextStep::User => self.anthropic_user(),
+            NextStep::Results(calls, _) => {
                 let interrupted = self.random.chance(4);
                 let results = calls.into_iter();
                 let mut blocks: Vec<_> = results
@@ -132,7 +132,7 @@ impl Conversation {
             }
             Shape::Paused => {
                 self.state.running = Some(self.anthropic_server_use(&mut blocks, None));
-                self.state.pending = NextClientStep::Resume;
+                self.state.pending = NextStep::Resume;
                 stop = StopReason::Other("pause_turn".to_owned());
             }
             Shape::Mixed => {
@@ -189,7 +189,7 @@ impl Conversation {
             let kind = "";
             calls.push(ScriptedCall { id, name, kind });
         }
-        self.state.pending = NextClientStep::Results(calls, Vec::new());
+        self.state.pending = NextStep::Results(calls, Vec::new());
     }
 
     fn anthropic_server_use(

@@ -3,7 +3,7 @@
 use infold_wire::StopReason;
 use serde_json::{Value, json};
 
-use super::{Conversation, NextClientStep, PICTURE, ScriptedCall, Shape};
+use super::{Conversation, NextStep, PICTURE, ScriptedCall, Shape};
 
 impl Conversation {
     pub(super) fn chat_body(&mut self, stream: bool) -> Value {
@@ -18,7 +18,7 @@ impl Conversation {
 
     pub(super) fn chat_client(&mut self) -> Vec<Value> {
         let mut said = Vec::new();
-        if let NextClientStep::Results(calls, _) = self.state.pending.clone() {
+        if let NextStep::Results(calls, _) = self.state.pending.clone() {
             let interrupted = self.random.chance(4);
             for call in calls {
                 let content = if interrupted {
@@ -78,7 +78,7 @@ impl Conversation {
             message["content"] = Value::Null;
         }
         message["tool_calls"] = Value::Array(list);
-        self.state.pending = NextClientStep::Results(calls, Vec::new());
+        self.state.pending = NextStep::Results(calls, Vec::new());
         (vec![message], StopReason::Calls)
     }
 }

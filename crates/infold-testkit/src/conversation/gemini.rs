@@ -3,7 +3,7 @@
 use infold_wire::StopReason;
 use serde_json::{Value, json};
 
-use super::{Conversation, NextClientStep, PICTURE, ScriptedCall, Shape};
+use super::{Conversation, NextStep, PICTURE, ScriptedCall, Shape};
 use crate::seal;
 
 impl Conversation {
@@ -22,7 +22,7 @@ impl Conversation {
 
     pub(super) fn gemini_client(&mut self) -> Vec<Value> {
         let mut parts = Vec::new();
-        if let NextClientStep::Results(calls, _) = self.state.pending.clone() {
+        if let NextStep::Results(calls, _) = self.state.pending.clone() {
             let interrupted = self.random.chance(4);
             for call in calls {
                 let response = if interrupted {
@@ -132,7 +132,7 @@ impl Conversation {
             let kind = "";
             calls.push(ScriptedCall { id, name, kind });
         }
-        self.state.pending = NextClientStep::Results(calls, Vec::new());
+        self.state.pending = NextStep::Results(calls, Vec::new());
     }
 }
 

@@ -3,7 +3,7 @@
 use infold_wire::StopReason;
 use serde_json::{Value, json};
 
-use super::{Conversation, NextClientStep, PICTURE, ScriptedCall, Shape};
+use super::{Conversation, NextStep, PICTURE, ScriptedCall, Shape};
 
 impl Conversation {
     pub(super) fn ollama_body(&mut self, stream: bool) -> Value {
@@ -16,7 +16,7 @@ impl Conversation {
 
     pub(super) fn ollama_client(&mut self) -> Vec<Value> {
         let mut said = Vec::new();
-        if let NextClientStep::Results(calls, _) = self.state.pending.clone() {
+        if let NextStep::Results(calls, _) = self.state.pending.clone() {
             for call in calls {
                 let mut result =
                     json!({"role": "tool", "tool_name": call.name, "content": self.output()});
@@ -72,7 +72,7 @@ impl Conversation {
         if self.random.chance(50) {
             message["content"] = json!("");
         }
-        self.state.pending = NextClientStep::Results(calls, Vec::new());
+        self.state.pending = NextStep::Results(calls, Vec::new());
         (vec![message], StopReason::Calls)
     }
 }

@@ -3,7 +3,7 @@
 use infold_wire::StopReason;
 use serde_json::{Value, json};
 
-use super::{Conversation, NextClientStep, PICTURE, ScriptedCall, Shape};
+use super::{Conversation, NextStep, PICTURE, ScriptedCall, Shape};
 use crate::seal;
 
 impl Conversation {
@@ -19,7 +19,7 @@ impl Conversation {
 
     pub(super) fn responses_client(&mut self) -> Vec<Value> {
         let mut said = Vec::new();
-        if let NextClientStep::Results(mut calls, approvals) = self.state.pending.clone() {
+        if let NextStep::Results(mut calls, approvals) = self.state.pending.clone() {
             let interrupted = self.random.chance(4);
             // Tools that ran side by side end in any order.
             if self.random.chance(30) {
@@ -118,7 +118,7 @@ impl Conversation {
             Shape::Plain => {}
             Shape::Calls | Shape::Programmatic => {
                 let calls = self.responses_calls(&mut items, &because);
-                self.state.pending = NextClientStep::Results(calls, Vec::new());
+                self.state.pending = NextStep::Results(calls, Vec::new());
             }
             Shape::Server | Shape::Paused => {
                 for _ in 0..self.width() {
@@ -133,7 +133,7 @@ impl Conversation {
                 } else {
                     Vec::new()
                 };
-                self.state.pending = NextClientStep::Results(calls, approvals);
+                self.state.pending = NextStep::Results(calls, approvals);
             }
             Shape::Mcp => {
                 items.push(json!({"type": "mcp_list_tools", "id": self.id("mcpl"), "server_label": "docs", "tools": []}));

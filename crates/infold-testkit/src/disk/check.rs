@@ -2,7 +2,7 @@
 
 use super::fixture::Fixture;
 use super::proxy::{ProxyConversation, content};
-use super::report::ViolationKind;
+use super::report::Flaw;
 use super::sandbox::{Ran, Sandbox};
 
 /// The exit codes that the documents name.
@@ -25,14 +25,11 @@ pub(crate) fn is_excused(ran: &Ran) -> bool {
 }
 
 /// Checks a store, and has it put right if it is not well; returns whether that was so.
-pub(crate) fn repaired(
-    fixture: &Fixture,
-    sandbox: &Sandbox,
-) -> Result<bool, (ViolationKind, String)> {
+pub(crate) fn repaired(fixture: &Fixture, sandbox: &Sandbox) -> Result<bool, (Flaw, String)> {
     let checked = |args: &[&str]| {
         let ran = sandbox.run(&fixture.program, args);
         match crash(&ran) {
-            Some(crash) => Err((ViolationKind::Crash, format!("{}: {crash}", args.join(" ")))),
+            Some(crash) => Err((Flaw::Crash, format!("{}: {crash}", args.join(" ")))),
             None => Ok(ran),
         }
     };
@@ -43,14 +40,11 @@ pub(crate) fn repaired(
     let left = problems(&doctor);
     if !doctor.is_ok() && (left.is_empty() || !left.iter().all(|left| left.contains(PARENT_GONE))) {
         let what = format!("doctor --repair: {} {left:?}", doctor.ending());
-        return Err((ViolationKind::Unrepaired, what));
+        return Err((Flaw::Unrepaired, what));
     }
     let left = problems(&checked(&["verify"])?);
     match left.iter().find(|left| !left.contains(PARENT_GONE)) {
-        Some(left) => Err((
-            ViolationKind::Unrepaired,
-            format!("after doctor --repair: {left}"),
-        )),
+        Some(left) => Err((Flaw::Unrepaired, format!("after doctor --repair: {left}"))),
         None => Ok(true),
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::fixture::Fixture;
 use super::only::Only;
-use super::report::{CheckReport, Violation, ViolationKind};
+use super::report::{CheckReport, Flaw, Violation};
 use super::workers;
 use session::{Session, SessionKind};
 use states::DiskState;
@@ -60,12 +60,8 @@ pub fn cut_power(binary: &Path, cuts: &PowerCuts) -> Result<CheckReport, String>
     Ok(report)
 }
 
-fn found(
-    session: &Session,
-    state: &DiskState,
-    wrong: &[(ViolationKind, String)],
-) -> Vec<Violation> {
-    let named = |(wrong, what): &(ViolationKind, String)| Violation {
+fn found(session: &Session, state: &DiskState, wrong: &[(Flaw, String)]) -> Vec<Violation> {
+    let named = |(wrong, what): &(Flaw, String)| Violation {
         wrong: *wrong,
         run: format!("{}:{}", session.kind.name(), state.name),
         what: format!("{what} [{}]", session.place(state.cut)),

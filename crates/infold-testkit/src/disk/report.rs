@@ -5,7 +5,7 @@ use std::fmt;
 
 /// The kinds of violations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ViolationKind {
+pub enum Flaw {
     /// A panic, an unexpected signal, or a hang.
     Crash,
     /// Something that was acknowledged is gone.
@@ -22,15 +22,15 @@ pub enum ViolationKind {
     Unrepaired,
 }
 
-impl ViolationKind {
-    pub(crate) const ALL: [(ViolationKind, &'static str); 7] = [
-        (ViolationKind::Crash, "crashes"),
-        (ViolationKind::Lost, "lost"),
-        (ViolationKind::HalfDone, "half done"),
-        (ViolationKind::Untrue, "untrue"),
-        (ViolationKind::Retry, "bad retry"),
-        (ViolationKind::Stale, "stale"),
-        (ViolationKind::Unrepaired, "unrepaired"),
+impl Flaw {
+    pub(crate) const ALL: [(Flaw, &'static str); 7] = [
+        (Flaw::Crash, "crashes"),
+        (Flaw::Lost, "lost"),
+        (Flaw::HalfDone, "half done"),
+        (Flaw::Untrue, "untrue"),
+        (Flaw::Retry, "bad retry"),
+        (Flaw::Stale, "stale"),
+        (Flaw::Unrepaired, "unrepaired"),
     ];
 }
 
@@ -38,7 +38,7 @@ impl ViolationKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Of which sort.
-    pub wrong: ViolationKind,
+    pub wrong: Flaw,
     /// The run, as `--only` takes it.
     pub run: String,
     /// The cause.
@@ -49,7 +49,7 @@ pub struct Violation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
     pub(crate) counts: Vec<u64>,
-    wrong: BTreeMap<ViolationKind, u64>,
+    wrong: BTreeMap<Flaw, u64>,
 }
 
 /// The results of all runs.
@@ -95,7 +95,7 @@ impl CheckReport {
 impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<22}", "")?;
-        let wrong = ViolationKind::ALL.iter().map(|(_, name)| *name);
+        let wrong = Flaw::ALL.iter().map(|(_, name)| *name);
         for name in self.columns.iter().copied().chain(wrong) {
             write!(f, "{name:>11}")?;
         }
@@ -117,7 +117,7 @@ impl fmt::Display for CheckReport {
 
 fn write_row(f: &mut fmt::Formatter<'_>, name: &str, row: &Row) -> fmt::Result {
     write!(f, "{name:<22}")?;
-    let wrong = ViolationKind::ALL
+    let wrong = Flaw::ALL
         .iter()
         .map(|(wrong, _)| row.wrong.get(wrong).copied().unwrap_or(0));
     for count in row.counts.iter().copied().chain(wrong) {
@@ -128,7 +128,7 @@ fn write_row(f: &mut fmt::Formatter<'_>, name: &str, row: &Row) -> fmt::Result {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut all = ViolationKind::ALL.iter();
+        let mut all = Flaw::ALL.iter();
         let name = all
             .find(|(wrong, _)| *wrong == self.wrong)
             .map_or("", |(_, name)| name);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::fixture::Fixture;
 use super::holdings::{Holdings, Task};
 use super::only::Only;
-use super::report::{CheckReport, Violation, ViolationKind};
+use super::report::{CheckReport, Flaw, Violation};
 use super::sandbox::{Ran, Sandbox};
 use super::shim::{DiskFault, FileCall, Mode, read_calls};
 use super::workers;
@@ -167,7 +167,7 @@ impl Run<'_> {
             Ok((is_harmed, wrongs)) => (is_harmed, wrongs.into_iter().map(named).collect()),
             Err(error) => (
                 false,
-                vec![named((ViolationKind::Crash, format!("no run: {error}")))],
+                vec![named((Flaw::Crash, format!("no run: {error}")))],
             ),
         }
     }

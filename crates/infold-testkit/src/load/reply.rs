@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::line::find;
+use super::connection::find;
 
 /// How many pieces a reply has if nothing else is said.
 pub const PIECES: usize = 4;

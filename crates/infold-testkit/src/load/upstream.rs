@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use super::line::{LoadConnection, find};
+use super::connection::{LoadConnection, find};
 use super::reply::{self, FixedReply};
 
 /// A model server that says one thing, at once: it must not be what is slow.

@@ -6,8 +6,8 @@ use infold_wire::{Json, JsonKind};
 
 use super::seal::is_sealed;
 use super::{given, is_plain, refuse, string, unknown_member};
-use crate::asked::listed;
-use crate::dialect::InvalidRequest;
+use crate::dialect::BadRequest;
+use crate::reply_request::listed;
 
 /// How many messages later a background tool must have reported.
 const BACKGROUND_MESSAGES: usize = 8;
@@ -69,7 +69,7 @@ struct AnthropicOrder {
     programmatic: bool,
 }
 
-pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
+pub(super) fn check(body: Json<'_>) -> Result<(), BadRequest> {
     let messages = listed(body, "messages");
     let mut walk = AnthropicOrder::default();
     for (at, message) in messages.iter().enumerate() {
@@ -100,7 +100,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
 }
 
 /// A later system message follows a user message, and an assistant message or nothing follows it.
-fn place_system(at: usize, before: Option<&str>, next: Option<&str>) -> Result<(), InvalidRequest> {
+fn place_system(at: usize, before: Option<&str>, next: Option<&str>) -> Result<(), BadRequest> {
     if before != Some("user") || !matches!(next, None | Some("assistant")) {
         return refuse(format!(
             "messages.{at}: a `system` message must immediately follow a `user` message and be followed by an `assistant` message or end the conversation"
@@ -110,7 +110,7 @@ fn place_system(at: usize, before: Option<&str>, next: Option<&str>) -> Result<(
 }
 
 /// A conversation ends with the user, or with a turn that the server paused.
-fn end(messages: &[Json<'_>], walk: &AnthropicOrder) -> Result<(), InvalidRequest> {
+fn end(messages: &[Json<'_>], walk: &AnthropicOrder) -> Result<(), BadRequest> {
     let last = messages.last().map(|last| string(*last, "role"));
     if last.as_deref() == Some("assistant") && walk.open.is_empty() {
         return refuse(
@@ -121,7 +121,7 @@ fn end(messages: &[Json<'_>], walk: &AnthropicOrder) -> Result<(), InvalidReques
 }
 
 /// With thinking, the calls that were just answered come after a thought.
-fn first_thought(messages: &[Json<'_>]) -> Result<(), InvalidRequest> {
+fn first_thought(messages: &[Json<'_>]) -> Result<(), BadRequest> {
     let mut newest = messages.iter().enumerate().rev();
     let found = newest.find(|(_, message)| string(**message, "role") == "assistant");
     let Some((at, message)) = found else {
@@ -144,7 +144,7 @@ fn first_thought(messages: &[Json<'_>]) -> Result<(), InvalidRequest> {
 }
 
 impl AnthropicOrder {
-    fn assistant(&mut self, at: usize, blocks: &[Json<'_>]) -> Result<(), InvalidRequest> {
+    fn assistant(&mut self, at: usize, blocks: &[Json<'_>]) -> Result<(), BadRequest> {
         self.programmatic = false;
         for (place, block) in blocks.iter().enumerate() {
             let kind = string(*block, "type");
@@ -169,7 +169,7 @@ impl AnthropicOrder {
         here: &str,
         kind: &str,
         block: Json<'_>,
-    ) -> Result<(), InvalidRequest> {
+    ) -> Result<(), BadRequest> {
         let (id, name) = (string(block, "id"), string(block, "name"));
         if !is_plain(&id) || id.len() > 64 {
             return refuse(format!(
@@ -226,7 +226,7 @@ impl AnthropicOrder {
         Ok(())
     }
 
-    fn close_use(&mut self, here: &str, kind: &str, block: Json<'_>) -> Result<(), InvalidRequest> {
+    fn close_use(&mut self, here: &str, kind: &str, block: Json<'_>) -> Result<(), BadRequest> {
         let known = SERVER_RESULTS.iter().any(|(_, result)| *result == kind);
         if !known && !["mcp_tool_result", "robot_tool_result"].contains(&kind) {
             return unknown_block(here, kind);
@@ -255,7 +255,7 @@ impl AnthropicOrder {
         at: usize,
         message: Json<'_>,
         blocks: &[Json<'_>],
-    ) -> Result<(), InvalidRequest> {
+    ) -> Result<(), BadRequest> {
         let mut answered = HashSet::new();
         let mut said = given(message, "content").is_some_and(|it| it.kind() == JsonKind::String);
         if said && string(message, "content").trim().is_empty() {
@@ -298,7 +298,7 @@ impl AnthropicOrder {
         self.still_open(at, said || answered.is_empty())
     }
 
-    fn check_thought(&self, here: &str, kind: &str, block: Json<'_>) -> Result<(), InvalidRequest> {
+    fn check_thought(&self, here: &str, kind: &str, block: Json<'_>) -> Result<(), BadRequest> {
         if given(block, "cache_control").is_some() {
             return refuse(format!(
                 "{here}.{kind}.cache_control: Extra inputs are not permitted"
@@ -324,7 +324,7 @@ impl AnthropicOrder {
     }
 
     /// A user message that is more than results ends what the server was doing.
-    fn still_open(&self, at: usize, said: bool) -> Result<(), InvalidRequest> {
+    fn still_open(&self, at: usize, said: bool) -> Result<(), BadRequest> {
         let late = |open: &OpenUse| {
             if open.background {
                 at > open.message + BACKGROUND_MESSAGES
@@ -342,7 +342,7 @@ impl AnthropicOrder {
     }
 }
 
-fn check_text(block: Json<'_>) -> Result<(), InvalidRequest> {
+fn check_text(block: Json<'_>) -> Result<(), BadRequest> {
     if let Some(name) = super::bookkeeping(block) {
         return refuse(format!(
             "messages: text.{name}: Extra inputs are not permitted"
@@ -354,7 +354,7 @@ fn check_text(block: Json<'_>) -> Result<(), InvalidRequest> {
     Ok(())
 }
 
-fn check_result(here: &str, block: Json<'_>) -> Result<(), InvalidRequest> {
+fn check_result(here: &str, block: Json<'_>) -> Result<(), BadRequest> {
     for (place, part) in listed(block, "content").into_iter().enumerate() {
         let kind = string(part, "type");
         if part.kind() == JsonKind::String {
@@ -380,7 +380,7 @@ fn check_result(here: &str, block: Json<'_>) -> Result<(), InvalidRequest> {
     Ok(())
 }
 
-fn unknown_block<T>(here: &str, kind: &str) -> Result<T, InvalidRequest> {
+fn unknown_block<T>(here: &str, kind: &str) -> Result<T, BadRequest> {
     refuse(format!(
         "{here}: Input tag '{kind}' found using 'type' does not match any of the expected tags"
     ))

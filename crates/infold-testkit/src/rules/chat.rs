@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use infold_wire::{Json, JsonKind};
 
 use super::{bookkeeping, given, has_parts_of, is_plain, string};
-use crate::asked::listed;
-use crate::dialect::InvalidRequest;
+use crate::dialect::BadRequest;
+use crate::reply_request::listed;
 
 const ID_LENGTH: usize = 40;
 const NAME_LENGTH: usize = 64;
 
-pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), InvalidRequest> {
+pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), BadRequest> {
     let messages = listed(body, "messages");
     for (at, message) in messages.iter().enumerate() {
         let role = string(*message, "role");
@@ -40,11 +40,11 @@ pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), InvalidReques
     Ok(())
 }
 
-fn invalid<T>(message: String, param: String, code: &'static str) -> Result<T, InvalidRequest> {
-    Err(InvalidRequest::new(message, param, code))
+fn invalid<T>(message: String, param: String, code: &'static str) -> Result<T, BadRequest> {
+    Err(BadRequest::new(message, param, code))
 }
 
-fn check_content(at: usize, role: &str, message: Json<'_>) -> Result<(), InvalidRequest> {
+fn check_content(at: usize, role: &str, message: Json<'_>) -> Result<(), BadRequest> {
     let Some(content) = given(message, "content") else {
         return Ok(());
     };
@@ -75,7 +75,7 @@ fn check_content(at: usize, role: &str, message: Json<'_>) -> Result<(), Invalid
     })
 }
 
-fn check_calls(at: usize, message: Json<'_>) -> Result<(), InvalidRequest> {
+fn check_calls(at: usize, message: Json<'_>) -> Result<(), BadRequest> {
     let Some(calls) = given(message, "tool_calls") else {
         return Ok(());
     };
@@ -139,7 +139,7 @@ fn check_calls(at: usize, message: Json<'_>) -> Result<(), InvalidRequest> {
 /// The rule of chat templates: one system message at the beginning, then user and assistant alternate.
 ///
 /// Calls and their results do not count, as templates show them.
-fn check_turns(messages: &[Json<'_>]) -> Result<(), InvalidRequest> {
+fn check_turns(messages: &[Json<'_>]) -> Result<(), BadRequest> {
     let mut user = true;
     for (at, message) in messages.iter().enumerate() {
         let role = string(*message, "role");

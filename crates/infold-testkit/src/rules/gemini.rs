@@ -6,8 +6,8 @@ use infold_wire::Json;
 
 use super::seal::is_sealed;
 use super::{given, refuse, string, unknown_member};
-use crate::asked::listed;
-use crate::dialect::InvalidRequest;
+use crate::dialect::BadRequest;
+use crate::reply_request::listed;
 
 /// The contents of a part; each part has one of them. The last two stand for future kinds.
 const PART_DATA: [&str; 11] = [
@@ -33,7 +33,7 @@ const PART_EXTRAS: [&str; 5] = [
     "partMetadata",
 ];
 
-pub(super) fn check(body: Json<'_>, model: &str, alternate: bool) -> Result<(), InvalidRequest> {
+pub(super) fn check(body: Json<'_>, model: &str, alternate: bool) -> Result<(), BadRequest> {
     let contents = listed(body, "contents");
     let mut before = String::new();
     let mut open: Vec<(String, String)> = Vec::new();
@@ -94,13 +94,13 @@ pub(super) fn check(body: Json<'_>, model: &str, alternate: bool) -> Result<(), 
     Ok(())
 }
 
-fn unknown_name<T>(name: &str, place: &str) -> Result<T, InvalidRequest> {
+fn unknown_name<T>(name: &str, place: &str) -> Result<T, BadRequest> {
     refuse(format!(
         "Invalid JSON payload received. Unknown name \"{name}\" at '{place}': Cannot find field."
     ))
 }
 
-fn check_part(at: usize, place: usize, part: Json<'_>) -> Result<(), InvalidRequest> {
+fn check_part(at: usize, place: usize, part: Json<'_>) -> Result<(), BadRequest> {
     let here = format!("contents[{at}].parts[{place}]");
     let allowed = [&PART_DATA[..], &PART_EXTRAS].concat();
     if let Some(name) = unknown_member(part, &allowed) {
@@ -133,7 +133,7 @@ fn signed_text(part: Json<'_>) -> String {
 }
 
 /// The results of a content are those of the calls in the content before it.
-fn answer(open: &mut Vec<(String, String)>, parts: &[Json<'_>]) -> Result<(), InvalidRequest> {
+fn answer(open: &mut Vec<(String, String)>, parts: &[Json<'_>]) -> Result<(), BadRequest> {
     let results = parts
         .iter()
         .filter_map(|part| given(*part, "functionResponse"));
@@ -153,7 +153,7 @@ fn answer(open: &mut Vec<(String, String)>, parts: &[Json<'_>]) -> Result<(), In
 }
 
 /// Code stands directly before its result.
-fn check_code(at: usize, parts: &[Json<'_>]) -> Result<(), InvalidRequest> {
+fn check_code(at: usize, parts: &[Json<'_>]) -> Result<(), BadRequest> {
     let has = |place: usize, name: &str| {
         let part = parts.get(place);
         part.is_some_and(|part| given(*part, name).is_some())
@@ -175,7 +175,7 @@ fn run(
     at: usize,
     parts: &[Json<'_>],
     running: &mut BTreeMap<(&'static str, String), usize>,
-) -> Result<(), InvalidRequest> {
+) -> Result<(), BadRequest> {
     for part in parts {
         for (kind, call, response) in [
             ("tool", "toolCall", "toolResponse"),
@@ -203,7 +203,7 @@ fn run(
 }
 
 /// In the current turn the first call of each step has the signature that came with it.
-fn check_signed(contents: &[Json<'_>]) -> Result<(), InvalidRequest> {
+fn check_signed(contents: &[Json<'_>]) -> Result<(), BadRequest> {
     let asks = |content: &Json<'_>| {
         let parts = listed(*content, "parts");
         string(*content, "role") != "model"

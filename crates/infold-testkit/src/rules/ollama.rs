@@ -3,11 +3,11 @@
 use infold_wire::{Json, JsonKind};
 
 use super::{bookkeeping, given, refuse, string};
-use crate::asked::listed;
-use crate::dialect::InvalidRequest;
+use crate::dialect::BadRequest;
+use crate::reply_request::listed;
 
 /// Ollama itself takes almost anything; these are the rules of the templates behind it.
-pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
+pub(super) fn check(body: Json<'_>) -> Result<(), BadRequest> {
     let mut open: Vec<(String, String)> = Vec::new();
     for (at, message) in listed(body, "messages").into_iter().enumerate() {
         let role = string(message, "role");
@@ -58,7 +58,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
     unanswered(&open)
 }
 
-fn unanswered(open: &[(String, String)]) -> Result<(), InvalidRequest> {
+fn unanswered(open: &[(String, String)]) -> Result<(), BadRequest> {
     match open.first() {
         None => Ok(()),
         Some((id, name)) => refuse(format!(

@@ -6,8 +6,8 @@ use infold_wire::{Json, JsonKind};
 
 use super::seal::is_sealed;
 use super::{bookkeeping, given, has_parts_of, string};
-use crate::asked::listed;
-use crate::dialect::InvalidRequest;
+use crate::dialect::BadRequest;
+use crate::reply_request::listed;
 
 const ID_LENGTH: usize = 64;
 
@@ -74,7 +74,7 @@ struct ItemOrder {
     approvals: BTreeMap<String, Option<bool>>,
 }
 
-pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), InvalidRequest> {
+pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), BadRequest> {
     let items = listed(body, "input");
     let mut walk = ItemOrder::default();
     for (at, item) in items.iter().enumerate() {
@@ -84,7 +84,7 @@ pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), InvalidReques
         if let Some(name) = bookkeeping(*item) {
             let param = format!("input[{at}].{name}");
             let message = format!("Unknown parameter: '{param}'.");
-            return Err(InvalidRequest::new(message, param, "unknown_parameter"));
+            return Err(BadRequest::new(message, param, "unknown_parameter"));
         }
         walk.check_id(at, *item)?;
         let kind = string(*item, "type");
@@ -111,14 +111,14 @@ pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), InvalidReques
     Ok(())
 }
 
-fn refuse<T>(message: impl Into<String>) -> Result<T, InvalidRequest> {
-    Err(InvalidRequest::new(message, "input", ""))
+fn refuse<T>(message: impl Into<String>) -> Result<T, BadRequest> {
+    Err(BadRequest::new(message, "input", ""))
 }
 
 /// The rule of templates behind a server: user and assistant alternate.
 ///
 /// Items of the model in a row are one message of the assistant, which does not count if it calls anything.
-fn check_turns(items: &[Json<'_>]) -> Result<(), InvalidRequest> {
+fn check_turns(items: &[Json<'_>]) -> Result<(), BadRequest> {
     let is_model = |item: &Json<'_>| is_output(*item) || string(*item, "type") == "reasoning";
     let calls = |item: &Json<'_>| {
         let kind = string(*item, "type");
@@ -153,18 +153,14 @@ fn is_output(item: Json<'_>) -> bool {
 }
 
 /// A reasoning item is unchanged, and followed by what it led to.
-fn follows(item: Json<'_>, next: Option<Json<'_>>) -> Result<(), InvalidRequest> {
+fn follows(item: Json<'_>, next: Option<Json<'_>>) -> Result<(), BadRequest> {
     let id = string(item, "id");
     let sealed = string(item, "encrypted_content");
     if !sealed.is_empty() && !is_sealed(&id, &sealed) {
         let message = format!(
             "The encrypted content {sealed} could not be verified. Reason: Encrypted content could not be decrypted or parsed."
         );
-        return Err(InvalidRequest::new(
-            message,
-            "",
-            "invalid_encrypted_content",
-        ));
+        return Err(BadRequest::new(message, "", "invalid_encrypted_content"));
     }
     if next.is_none_or(|next| !is_output(next)) {
         return refuse(format!(
@@ -176,7 +172,7 @@ fn follows(item: Json<'_>, next: Option<Json<'_>>) -> Result<(), InvalidRequest>
 
 impl ItemOrder {
     /// Ids are unique, short, begin as they should, and name the reasoning that led to the item.
-    fn check_id(&mut self, at: usize, item: Json<'_>) -> Result<(), InvalidRequest> {
+    fn check_id(&mut self, at: usize, item: Json<'_>) -> Result<(), BadRequest> {
         for name in ["id", "call_id"] {
             let id = string(item, name);
             if id.len() > ID_LENGTH {
@@ -185,11 +181,7 @@ impl ItemOrder {
                     "Invalid '{param}': string too long. Expected a string with maximum length {ID_LENGTH}, but got a string with length {} instead.",
                     id.len()
                 );
-                return Err(InvalidRequest::new(
-                    message,
-                    param,
-                    "string_above_max_length",
-                ));
+                return Err(BadRequest::new(message, param, "string_above_max_length"));
             }
         }
         let (id, kind) = (string(item, "id"), string(item, "type"));
@@ -203,7 +195,7 @@ impl ItemOrder {
             let param = format!("input[{at}].id");
             let message =
                 format!("Invalid '{param}': '{id}'. Expected an ID that begins with '{prefix}'.");
-            return Err(InvalidRequest::new(message, param, "invalid_value"));
+            return Err(BadRequest::new(message, param, "invalid_value"));
         }
         if let Some((_, reasoning)) = id.split_once("-rs_") {
             let reasoning = format!("rs_{reasoning}");
@@ -221,7 +213,7 @@ impl ItemOrder {
         Ok(())
     }
 
-    fn message(&mut self, at: usize, item: Json<'_>) -> Result<(), InvalidRequest> {
+    fn message(&mut self, at: usize, item: Json<'_>) -> Result<(), BadRequest> {
         let role = string(item, "role");
         let allowed: &[&str] = match role.as_str() {
             "assistant" => &["output_text", "refusal"],
@@ -233,7 +225,7 @@ impl ItemOrder {
                 "Invalid value: '{kind}'. Supported values are: '{}'.",
                 allowed.join("', '")
             );
-            return Err(InvalidRequest::new(message, param, "invalid_value"));
+            return Err(BadRequest::new(message, param, "invalid_value"));
         }
         // The model's own text may stand among its calls; what others say ends its turn. A robot goes on.
         let mut open = self.open.iter();
@@ -245,7 +237,7 @@ impl ItemOrder {
         Ok(())
     }
 
-    fn approve(&mut self, item: Json<'_>) -> Result<(), InvalidRequest> {
+    fn approve(&mut self, item: Json<'_>) -> Result<(), BadRequest> {
         let id = string(item, "approval_request_id");
         let said = item.get("approve").is_some_and(Json::is_true);
         match self.approvals.get_mut(&id) {
@@ -260,7 +252,7 @@ impl ItemOrder {
         }
     }
 
-    fn item(&mut self, at: usize, kind: &str, item: Json<'_>) -> Result<(), InvalidRequest> {
+    fn item(&mut self, at: usize, kind: &str, item: Json<'_>) -> Result<(), BadRequest> {
         let id = string(item, "call_id");
         if let Some((_, _, name)) = PAIRS.iter().find(|(call, _, _)| *call == kind) {
             // A search that the server ran itself has no id.
@@ -307,7 +299,7 @@ impl ItemOrder {
             _ => {
                 let message =
                     format!("Invalid value: '{kind}'. Supported values are those of input items.");
-                Err(InvalidRequest::new(
+                Err(BadRequest::new(
                     message,
                     format!("input[{at}]"),
                     "invalid_value",

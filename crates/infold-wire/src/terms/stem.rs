@@ -83,6 +83,9 @@ fn stop_words_of(name: &str) -> HashSet<&'static str> {
     lines.flat_map(str::split_whitespace).collect()
 }
 
+/// The stem of a word in each language, as far as it was looked for: none if it is the word itself.
+type StemsByLanguage = [Option<Option<Rc<str>>>; 4];
+
 impl Language {
     const ALL: [Language; 4] = [
         Language::English,
@@ -131,7 +134,7 @@ impl Language {
     /// Returns the stem of a word, unless it is the word itself. Stems of frequent words are remembered.
     pub(super) fn remembered_stem(self, word: &str) -> Option<Rc<str>> {
         thread_local! {
-            static STEMS: RefCell<HashMap<Rc<str>, [Option<Option<Rc<str>>>; 4]>> = RefCell::default();
+            static STEMS: RefCell<HashMap<Rc<str>, StemsByLanguage>> = RefCell::default();
         }
         STEMS.with_borrow_mut(|stems| {
             if let Some(known) = stems.get(word)

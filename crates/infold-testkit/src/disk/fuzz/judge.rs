@@ -11,7 +11,7 @@ use super::store::Store;
 use crate::disk::check::{crash, recorded, repaired};
 use crate::disk::fixture::Fixture;
 use crate::disk::proxy::{Proxy, ProxyConversation};
-use crate::disk::report::ViolationKind;
+use crate::disk::report::Flaw;
 use crate::disk::sandbox::{Ran, Sandbox};
 use crate::random::Random;
 
@@ -39,7 +39,7 @@ const WRITES: [&str; 5] = [
     "manage @ --force --window 400k",
 ];
 
-type Wrongs = Vec<(ViolationKind, String)>;
+type Wrongs = Vec<(Flaw, String)>;
 
 /// Damages a file twice: once for people who look and repair, once for people and servers who go on.
 pub(super) fn judge(fixture: &Fixture, case: &FuzzCase<'_>) -> (bool, Wrongs) {
@@ -49,7 +49,7 @@ pub(super) fn judge(fixture: &Fixture, case: &FuzzCase<'_>) -> (bool, Wrongs) {
     match is_repaired {
         Ok(is_repaired) => (is_repaired, wrong),
         Err(error) => {
-            wrong.push((ViolationKind::Crash, format!("no run: {error}")));
+            wrong.push((Flaw::Crash, format!("no run: {error}")));
             (false, wrong)
         }
     }
@@ -68,10 +68,9 @@ fn look_and_repair(fixture: &Fixture, case: &FuzzCase<'_>, wrong: &mut Wrongs) -
     for line in READS {
         let ran = run(fixture, &sandbox, case, line);
         if let Some(what) = crash(&ran) {
-            wrong.push((ViolationKind::Crash, format!("{line}: {what}")));
+            wrong.push((Flaw::Crash, format!("{line}: {what}")));
         } else if ran.is_ok() {
-            let found =
-                changed(case, &ran).map(|what| (ViolationKind::Untrue, format!("{line}: {what}")));
+            let found = changed(case, &ran).map(|what| (Flaw::Untrue, format!("{line}: {what}")));
             wrong.extend(found);
         }
     }
@@ -84,11 +83,7 @@ fn look_and_repair(fixture: &Fixture, case: &FuzzCase<'_>, wrong: &mut Wrongs) -
 }
 
 /// Returns the commands that fail in a repaired task.
-fn unusable(
-    fixture: &Fixture,
-    sandbox: &Sandbox,
-    case: &FuzzCase<'_>,
-) -> Option<(ViolationKind, String)> {
+fn unusable(fixture: &Fixture, sandbox: &Sandbox, case: &FuzzCase<'_>) -> Option<(Flaw, String)> {
     [
         "view @",
         "export @",
@@ -102,7 +97,7 @@ fn unusable(
         let is_fair = ran.is_ok() || ran.code == Some(2) && ran.err.contains("has ended");
         (!is_fair).then(|| {
             (
-                ViolationKind::Unrepaired,
+                Flaw::Unrepaired,
                 format!("after doctor --repair: {line}: {}", ran.ending()),
             )
         })
@@ -116,7 +111,7 @@ fn go_on(fixture: &Fixture, case: &FuzzCase<'_>, wrong: &mut Wrongs) -> io::Resu
     if case.seed.is_multiple_of(2) {
         for line in WRITES {
             if let Some(what) = crash(&run(fixture, &sandbox, case, line)) {
-                wrong.push((ViolationKind::Crash, format!("{line}: {what}")));
+                wrong.push((Flaw::Crash, format!("{line}: {what}")));
             }
         }
     }
@@ -143,11 +138,11 @@ fn run(fixture: &Fixture, sandbox: &Sandbox, case: &FuzzCase<'_>, line: &str) ->
 }
 
 /// A server starts, answers, and records a new conversation, whatever became of the old ones.
-fn serve(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), (ViolationKind, String)> {
+fn serve(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), (Flaw, String)> {
     let started = Proxy::start(sandbox, &fixture.program, &fixture.upstream(), None);
     let proxy = started.map_err(|ran| {
         (
-            ViolationKind::Unrepaired,
+            Flaw::Unrepaired,
             format!("serve does not start: {}", ran.ending()),
         )
     })?;
@@ -155,23 +150,19 @@ fn serve(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), (ViolationKind, Str
     for talk in &mut talks {
         for text in ["what swims there?", "and what flies?"] {
             let answered = talk.turn(proxy.port, text);
-            answered.map_err(|what| {
-                (
-                    ViolationKind::Untrue,
-                    format!("a client was not answered: {what}"),
-                )
-            })?;
+            answered
+                .map_err(|what| (Flaw::Untrue, format!("a client was not answered: {what}")))?;
         }
     }
     let ran = proxy.stop(sandbox);
     if !ran.is_ok() {
-        return Err((ViolationKind::Crash, format!("serve: {}", ran.ending())));
+        return Err((Flaw::Crash, format!("serve: {}", ran.ending())));
     }
     let [_, new] = &talks;
     match recorded(fixture, sandbox, new) {
         Ok(said) if said == new.said() => Ok(()),
         other => Err((
-            ViolationKind::Unrepaired,
+            Flaw::Unrepaired,
             format!("serve recorded {other:?} of a new conversation"),
         )),
     }

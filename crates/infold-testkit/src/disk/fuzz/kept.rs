@@ -7,7 +7,7 @@ use super::FuzzCase;
 use super::harm::Harm;
 use super::store::ASIDE;
 use crate::disk::holdings::{Holdings, Task};
-use crate::disk::report::ViolationKind;
+use crate::disk::report::Flaw;
 use crate::disk::sandbox::Sandbox;
 
 /// The lines of the logs of a task, as they are on the disk.
@@ -39,7 +39,7 @@ pub(super) fn missing(
     case: &FuzzCase<'_>,
     before: &Lines,
     sandbox: &Sandbox,
-) -> Option<(ViolationKind, String)> {
+) -> Option<(Flaw, String)> {
     let contexts = sandbox.contexts();
     let now = Holdings::read(&contexts);
     let id = &case.victim.id;
@@ -57,7 +57,7 @@ pub(super) fn missing(
         lost.next()
     });
     if let Some(lost) = lost {
-        return Some((ViolationKind::Lost, lost));
+        return Some((Flaw::Lost, lost));
     }
     let task = case.store.holdings.tasks.get(id)?;
     let after = Lines::read(&contexts, case);
@@ -85,10 +85,7 @@ pub(super) fn missing(
             let is_there = after.iter().any(|other| other == line);
             if was_there && !is_there && !(may_be_aside && is_aside(line)) {
                 let what = String::from_utf8_lossy(line);
-                return Some((
-                    ViolationKind::Lost,
-                    format!("an intact {name} is gone: {what}"),
-                ));
+                return Some((Flaw::Lost, format!("an intact {name} is gone: {what}")));
             }
         }
         // Everything else is kept for a person to look at.
@@ -96,14 +93,14 @@ pub(super) fn missing(
             if !after.contains(line) && !is_aside(line) {
                 let what = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
                 return Some((
-                    ViolationKind::Lost,
+                    Flaw::Lost,
                     format!("a damaged {name} was not set aside: {what}"),
                 ));
             }
         }
     }
     let kept = set_aside(&contexts).iter().any(|bytes| bytes == ASIDE.1);
-    (!kept).then(|| (ViolationKind::Lost, format!("{} is gone", ASIDE.0)))
+    (!kept).then(|| (Flaw::Lost, format!("{} is gone", ASIDE.0)))
 }
 
 /// A line of a fork that is not there any more: messages follow one another as they did, events may be set aside.

@@ -9,7 +9,7 @@ use super::states::DiskState;
 use crate::disk::check::{crash, is_excused, repaired};
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::Holdings;
-use crate::disk::report::ViolationKind;
+use crate::disk::report::Flaw;
 use crate::disk::sandbox::Sandbox;
 
 /// The result of checking a state.
@@ -19,7 +19,7 @@ pub(super) struct StateVerdict {
     pub(super) is_unreadable: bool,
     /// `doctor --repair` had something to do.
     pub(super) is_repaired: bool,
-    pub(super) wrong: Vec<(ViolationKind, String)>,
+    pub(super) wrong: Vec<(Flaw, String)>,
 }
 
 /// Boots a machine with what is left of the disk, and looks.
@@ -30,7 +30,7 @@ pub(super) fn judge(fixture: &Fixture, session: &Session, state: &DiskState) -> 
         Err(error) => {
             outcome
                 .wrong
-                .push((ViolationKind::Crash, format!("no run: {error}")));
+                .push((Flaw::Crash, format!("no run: {error}")));
             return outcome;
         }
     };
@@ -44,7 +44,7 @@ pub(super) fn judge(fixture: &Fixture, session: &Session, state: &DiskState) -> 
     }
     let held = Holdings::read(&sandbox.contexts());
     if let Some(lost) = session.promised(state.cut).lost_in(&held) {
-        outcome.wrong.push((ViolationKind::Lost, lost));
+        outcome.wrong.push((Flaw::Lost, lost));
     }
     // By now every task had a writer, which brings it up to date, or has ended, which did.
     let stale = held
@@ -93,12 +93,12 @@ impl StateVerdict {
             let push = || sandbox.run(&fixture.program, &["task", "push", id, &question]);
             let first = push();
             if let Some(what) = crash(&first) {
-                self.wrong.push((ViolationKind::Crash, what));
+                self.wrong.push((Flaw::Crash, what));
             }
             // A task that ended meanwhile is not gone on with.
             if matches!(first.code, Some(0 | 2)) || is_excused(&first) {
                 let mut written = stale(fixture, sandbox, &held, id).filter(|_| first.is_ok());
-                if matches!(written, Some((ViolationKind::Unrepaired, _))) {
+                if matches!(written, Some((Flaw::Unrepaired, _))) {
                     // Who appends does not read what lies before; who shows it does.
                     self.is_unreadable = true;
                     self.repair(fixture, sandbox);
@@ -112,7 +112,7 @@ impl StateVerdict {
             let again = push();
             if !matches!(again.code, Some(0 | 2)) && !is_excused(&again) {
                 let what = format!("task {id} cannot be gone on with: {}", again.ending());
-                self.wrong.push((ViolationKind::Unrepaired, what));
+                self.wrong.push((Flaw::Unrepaired, what));
             }
         }
     }
@@ -131,14 +131,14 @@ fn stale(
     sandbox: &Sandbox,
     held: &Holdings,
     id: &str,
-) -> Option<(ViolationKind, String)> {
+) -> Option<(Flaw, String)> {
     let view = sandbox.run(&fixture.program, &["view", id, "--raw"]);
     if is_excused(&view) {
         return None;
     }
     if !view.is_ok() {
         let what = format!("task {id} cannot be shown: {}", view.ending());
-        return Some((ViolationKind::Unrepaired, what));
+        return Some((Flaw::Unrepaired, what));
     }
     let current = held.dir(&sandbox.contexts(), id).join("current.jsonl");
     let current = fs::read(current).unwrap_or_default();
@@ -147,6 +147,6 @@ fn stale(
         let what = format!(
             "current.jsonl of task {id} has {have} bytes and is not the view, which has {want}"
         );
-        (ViolationKind::Stale, what)
+        (Flaw::Stale, what)
     })
 }

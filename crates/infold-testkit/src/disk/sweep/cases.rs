@@ -8,12 +8,13 @@ use crate::disk::fixture::Fixture;
 use crate::disk::holdings::Task;
 use crate::disk::sandbox::{Ran, Sandbox};
 use crate::disk::shim::Mode;
+use Nature::{Atomic, Reads, Removes, Repairs, Repeatable, Rewrites, Serves, Steps};
 
 /// A command and what it promises.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandCase {
     pub(crate) name: &'static str,
-    line: String,
+    line: &'static str,
     /// The file given as standard input.
     input: Option<&'static str>,
     /// The task that it is about.
@@ -92,12 +93,14 @@ fn is_step(line: &str) -> bool {
 }
 
 impl CommandCase {
-    fn new(name: &'static str, nature: Nature, task: &'static str, line: &str) -> CommandCase {
+    /// Makes a case about the task that its line names first, if it does not remove tasks.
+    fn new(name: &'static str, nature: Nature, line: &'static str) -> CommandCase {
+        let mut words = line.split(' ').filter_map(|word| word.strip_prefix('@'));
         CommandCase {
             name,
-            line: line.to_owned(),
+            line,
             input: None,
-            task: (!task.is_empty()).then_some(task),
+            task: words.next().filter(|_| nature != Removes),
             nature,
             has_secret: false,
         }
@@ -113,7 +116,7 @@ impl CommandCase {
 
     pub(crate) fn run(&self, fixture: &Fixture, sandbox: &Sandbox, mode: Option<Mode>) -> Ran {
         let input = self.input.map(|name| fixture.names().input(name));
-        let words = fixture.names().words(&self.line);
+        let words = fixture.names().words(self.line);
         sandbox.run_with(&fixture.program, &words, input.as_deref(), mode)
     }
 
@@ -129,116 +132,90 @@ impl CommandCase {
     }
 }
 
-/// Every command that writes to a store or reads one.
+/// Every command that writes to a store or reads one: its name, its nature, its command line.
+const CASES: [(&str, Nature, &str); 49] = [
+    ("new", Atomic, "task new --model gpt-4o --user ada"),
+    ("push", Atomic, "task push @main =turn.jsonl"),
+    ("push-question", Atomic, "task push @main =question.jsonl"),
+    ("push-fork", Atomic, "task push @fork =turn.jsonl"),
+    ("push-long", Atomic, "task push @undone =long.jsonl"),
+    (
+        "push-always",
+        Atomic,
+        "task push @main =turn.jsonl --durability always",
+    ),
+    ("tool", Atomic, "task tool @main"),
+    ("complete", Repeatable, "task complete @asked"),
+    ("complete-parent", Repeatable, "task complete @main"),
+    ("fail", Repeatable, "task fail @asked --error tired"),
+    ("clean", Removes, "task clean --older-than 0s"),
+    ("import", Atomic, "import =transcript.json"),
+    ("export", Reads, "export @main"),
+    (
+        "export-out",
+        Reads,
+        "export @fork --out disk/tmp/export.jsonl",
+    ),
+    ("export-imported", Reads, "export @imported"),
+    (
+        "condense",
+        Atomic,
+        "condense @main 8..12 --text =summary.txt",
+    ),
+    ("condense-written", Atomic, "condense @main 8..12"),
+    ("truncate", Atomic, "truncate @main"),
+    ("mask", Atomic, "mask @main 16"),
+    ("unfold", Atomic, "unfold @main e6"),
+    ("rewind", Atomic, "rewind @main --to 8"),
+    ("undo", Atomic, "undo @main"),
+    ("redo", Atomic, "redo @undone"),
+    ("fork", Atomic, "fork @main"),
+    ("fork-at", Atomic, "fork @fork --at 8"),
+    ("pin", Atomic, "pin @main 8"),
+    ("note", Atomic, "pin @main --note gently"),
+    ("unpin", Atomic, "unpin @main 13"),
+    ("manage", Steps, "manage @main --force --window 4k"),
+    ("fold", Reads, "fold =chat.jsonl --window 1k"),
+    ("ask", Steps, "ask @asked and-then?"),
+    ("ask-new", Steps, "ask new hello"),
+    ("send", Steps, "send @waiting"),
+    ("repair", Repairs, "doctor --repair"),
+    ("doctor", Reads, "doctor"),
+    ("verify", Reads, "verify"),
+    ("view", Reads, "view @main"),
+    ("view-raw", Reads, "view @fork --raw"),
+    ("view-at", Reads, "view @main --at 8"),
+    ("log", Reads, "log @fork"),
+    ("folds", Reads, "folds @main"),
+    ("recall", Reads, "recall @main 3..6"),
+    ("list", Reads, "task list"),
+    ("show", Reads, "task show @main"),
+    ("serve", Serves, ""),
+    ("redact", Rewrites, "redact @secret 1..3 --yes"),
+    ("redact-leaf", Rewrites, "redact @leaf 1..3 --yes"),
+    (
+        "redact-pattern",
+        Rewrites,
+        "redact @leaf --pattern wyvern[0-9]+ --yes",
+    ),
+    ("delete", Removes, "task delete @secret --with-forks --yes"),
+];
+
+/// The cases that remove a secret.
+const SECRET_CASES: [&str; 4] = ["redact", "redact-leaf", "redact-pattern", "delete"];
+
+/// Returns all cases that the binary of the fixture supports.
 pub(crate) fn all(fixture: &Fixture) -> Vec<CommandCase> {
-    use Nature::{Atomic, Reads, Removes, Repairs, Repeatable, Rewrites, Serves, Steps};
-    let mut cases = vec![
-        CommandCase::new("new", Atomic, "", "task new --model gpt-4o --user ada"),
-        CommandCase::new("push", Atomic, "main", "task push @main =turn.jsonl"),
-        CommandCase::new(
-            "push-question",
-            Atomic,
-            "main",
-            "task push @main =question.jsonl",
-        ),
-        CommandCase::new("push-fork", Atomic, "fork", "task push @fork =turn.jsonl"),
-        CommandCase::new(
-            "push-long",
-            Atomic,
-            "undone",
-            "task push @undone =long.jsonl",
-        ),
-        CommandCase::new(
-            "push-always",
-            Atomic,
-            "main",
-            "task push @main =turn.jsonl --durability always",
-        ),
-        CommandCase {
-            input: Some("record.json"),
-            ..CommandCase::new("tool", Atomic, "main", "task tool @main")
-        },
-        CommandCase::new("complete", Repeatable, "asked", "task complete @asked"),
-        CommandCase::new("complete-parent", Repeatable, "main", "task complete @main"),
-        CommandCase::new(
-            "fail",
-            Repeatable,
-            "asked",
-            "task fail @asked --error tired",
-        ),
-        CommandCase::new("clean", Removes, "", "task clean --older-than 0s"),
-        CommandCase::new("import", Atomic, "", "import =transcript.json"),
-        CommandCase::new("export", Reads, "main", "export @main"),
-        CommandCase::new(
-            "export-out",
-            Reads,
-            "fork",
-            "export @fork --out disk/tmp/export.jsonl",
-        ),
-        CommandCase::new("export-imported", Reads, "imported", "export @imported"),
-        CommandCase::new(
-            "condense",
-            Atomic,
-            "main",
-            "condense @main 8..12 --text =summary.txt",
-        ),
-        CommandCase::new("condense-written", Atomic, "main", "condense @main 8..12"),
-        CommandCase::new("truncate", Atomic, "main", "truncate @main"),
-        CommandCase::new("mask", Atomic, "main", "mask @main 16"),
-        CommandCase::new("unfold", Atomic, "main", "unfold @main e6"),
-        CommandCase::new("rewind", Atomic, "main", "rewind @main --to 8"),
-        CommandCase::new("undo", Atomic, "main", "undo @main"),
-        CommandCase::new("redo", Atomic, "undone", "redo @undone"),
-        CommandCase::new("fork", Atomic, "main", "fork @main"),
-        CommandCase::new("fork-at", Atomic, "fork", "fork @fork --at 8"),
-        CommandCase::new("pin", Atomic, "main", "pin @main 8"),
-        CommandCase::new("note", Atomic, "main", "pin @main --note gently"),
-        CommandCase::new("unpin", Atomic, "main", "unpin @main 13"),
-        CommandCase::new("manage", Steps, "main", "manage @main --force --window 4k"),
-        CommandCase::new("fold", Reads, "", "fold =chat.jsonl --window 1k"),
-        CommandCase::new("ask", Steps, "asked", "ask @asked and-then?"),
-        CommandCase::new("ask-new", Steps, "", "ask new hello"),
-        CommandCase::new("send", Steps, "waiting", "send @waiting"),
-        CommandCase::new("repair", Repairs, "", "doctor --repair"),
-        CommandCase::new("doctor", Reads, "", "doctor"),
-        CommandCase::new("verify", Reads, "", "verify"),
-        CommandCase::new("view", Reads, "main", "view @main"),
-        CommandCase::new("view-raw", Reads, "fork", "view @fork --raw"),
-        CommandCase::new("view-at", Reads, "main", "view @main --at 8"),
-        CommandCase::new("log", Reads, "fork", "log @fork"),
-        CommandCase::new("folds", Reads, "main", "folds @main"),
-        CommandCase::new("recall", Reads, "main", "recall @main 3..6"),
-        CommandCase::new("list", Reads, "", "task list"),
-        CommandCase::new("show", Reads, "main", "task show @main"),
-        CommandCase::new("serve", Serves, "", ""),
-    ];
-    let redactions = [
-        ("redact", "secret", "redact @secret 1..3 --yes"),
-        ("redact-leaf", "leaf", "redact @leaf 1..3 --yes"),
-        (
-            "redact-pattern",
-            "leaf",
-            "redact @leaf --pattern wyvern[0-9]+ --yes",
-        ),
-    ];
-    for (name, task, line) in redactions {
-        cases.push(CommandCase {
-            has_secret: true,
-            ..CommandCase::new(name, Rewrites, task, line)
-        });
-    }
-    cases.push(CommandCase {
-        has_secret: true,
-        ..CommandCase::new(
-            "delete",
-            Removes,
-            "",
-            "task delete @secret --with-forks --yes",
-        )
-    });
+    let mut cases: Vec<CommandCase> = CASES
+        .map(|(name, nature, line)| CommandCase {
+            input: (name == "tool").then_some("record.json"),
+            has_secret: SECRET_CASES.contains(&name),
+            ..CommandCase::new(name, nature, line)
+        })
+        .into();
     if fixture.has_keys() {
         let line = "task push @main =turn.jsonl --key once";
-        cases.push(CommandCase::new("push-key", Repeatable, "main", line));
+        cases.push(CommandCase::new("push-key", Repeatable, line));
     }
     cases
 }

@@ -1,76 +1,45 @@
 //! Reads from the error of a command what it claims to have changed.
 
-/// Its text.
+/// The claim of a failed command about its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EffectClaim {
-    /// That nothing was changed.
+    /// Nothing was changed.
     Nothing,
-    /// That what was asked for, or a part of it, is done.
+    /// The command, or a part of it, is done.
     Done,
-    /// That it may be.
+    /// The command may be done.
     Unsure,
     /// None of these.
     Silent,
 }
 
-/// Words that say that nothing was changed.
-const NOTHING: [&str; 9] = [
-    "nothing was changed",
-    "nothing was kept",
-    "nothing was stored",
-    "nothing was created",
-    "nothing was deleted",
-    "nothing of it was kept",
-    "nothing was pinned",
-    "nothing was made",
-    "none of it was kept",
-];
+/// Phrases that say that nothing was changed.
+const NOTHING_CHANGED_PHRASES: &str = "\
+    nothing was changed|nothing was kept|nothing was stored|nothing was created|\
+    nothing was deleted|nothing of it was kept|nothing was pinned|nothing was made|\
+    none of it was kept";
 
-/// Words that say that it is done all the same.
-const DONE: [&str; 27] = [
-    "took effect",
-    "all the same",
-    "is kept",
-    "are kept",
-    "was kept",
-    "were kept",
-    "is marked",
-    "is recorded",
-    "was recorded",
-    "was appended",
-    "were appended",
-    "was made",
-    "was created",
-    "were created",
-    "is stored",
-    "are stored",
-    "was deleted",
-    "deleted so far",
-    "so far stay",
-    "is done",
-    "has ended",
-    "in the log",
-    "was removed",
-    "were removed",
-    "was folded",
-    "were folded",
-    "stands",
-];
+/// Phrases that say that it is done all the same.
+const DONE_PHRASES: &str = "\
+    took effect|all the same|is kept|are kept|was kept|were kept|is marked|is recorded|\
+    was recorded|was appended|were appended|was made|was created|were created|is stored|\
+    are stored|was deleted|deleted so far|so far stay|is done|has ended|in the log|was removed|\
+    were removed|was folded|were folded|stands";
 
 /// Phrases that say that the effect is unknown.
-const UNSURE: [&str; 2] = ["may have taken effect", "may be kept"];
+const UNSURE_PHRASES: &str = "may have taken effect|may be kept";
 
 impl EffectClaim {
     /// Reads an error and its hint.
     pub(crate) fn of(error: &str, hint: &str) -> EffectClaim {
         let text = format!("{error}; {hint}").to_lowercase();
-        let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let says = |phrases: &str| phrases.split('|').any(|phrase| text.contains(phrase));
         // "nothing of it was kept" has the words of both.
-        if says(&NOTHING) {
+        if says(NOTHING_CHANGED_PHRASES) {
             EffectClaim::Nothing
-        } else if says(&UNSURE) {
+        } else if says(UNSURE_PHRASES) {
             EffectClaim::Unsure
-        } else if says(&DONE) {
+        } else if says(DONE_PHRASES) {
             EffectClaim::Done
         } else {
             EffectClaim::Silent

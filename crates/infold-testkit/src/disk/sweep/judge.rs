@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::cases::Nature;
 use super::claims::EffectClaim;
-use super::{CommandOutput, Run, ViolationKind};
+use super::{CommandOutput, Flaw, Run};
 use crate::disk::check::{crash, repaired};
 use crate::disk::fixture::{Fixture, SECRET};
 use crate::disk::holdings::{Holdings, Task};
@@ -23,7 +23,7 @@ enum Effect {
 
 const SIGKILL: i32 = 9;
 
-pub(super) type Judged = io::Result<(bool, Vec<(ViolationKind, String)>)>;
+pub(super) type Judged = io::Result<(bool, Vec<(Flaw, String)>)>;
 
 /// One run, its checks, a retry and a repair.
 pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
@@ -59,11 +59,11 @@ struct FaultTrial<'a> {
     run: &'a Run<'a>,
     fixture: &'a Fixture,
     sandbox: Sandbox,
-    wrong: Vec<(ViolationKind, String)>,
+    wrong: Vec<(Flaw, String)>,
 }
 
 impl FaultTrial<'_> {
-    fn say(&mut self, wrong: ViolationKind, what: impl Into<String>) {
+    fn say(&mut self, wrong: Flaw, what: impl Into<String>) {
         self.wrong.push((wrong, what.into()));
     }
 
@@ -79,7 +79,7 @@ impl FaultTrial<'_> {
     fn check_end(&mut self, ran: &Ran) {
         let is_killed = self.run.fault.is_kill() && ran.signal == Some(SIGKILL);
         if let Some(what) = crash(ran).filter(|_| !is_killed) {
-            self.say(ViolationKind::Crash, what);
+            self.say(Flaw::Crash, what);
         }
     }
 
@@ -96,10 +96,7 @@ impl FaultTrial<'_> {
             let log = ["log", self.fixture.task(task)];
             let ran = self.sandbox.run(&self.fixture.program, &log);
             if !ran.is_ok() {
-                self.say(
-                    ViolationKind::HalfDone,
-                    format!("then {}: {}", log[0], ran.ending()),
-                );
+                self.say(Flaw::HalfDone, format!("then {}: {}", log[0], ran.ending()));
             }
         }
         let now = self.holdings();
@@ -150,23 +147,23 @@ impl FaultTrial<'_> {
             && !matches!(nature, Nature::Steps | Nature::Removes | Nature::Repairs)
         {
             self.say(
-                ViolationKind::HalfDone,
+                Flaw::HalfDone,
                 format!("a part of it is there; {}", ran.ending()),
             );
         }
         let is_done = effect == Effect::All || matches!(nature, Nature::Removes | Nature::Repairs);
         match ran.code {
             Some(0) if !is_done && nature != Nature::Steps => {
-                self.say(ViolationKind::Lost, "says that it is done, and it is not");
+                self.say(Flaw::Lost, "says that it is done, and it is not");
             }
             Some(0) | None => {}
             Some(code) if !is_harmed || self.run.fault.is_harmless() => {
                 let what = format!("fails ({code}) where nothing failed: {}", ran.ending());
-                self.say(ViolationKind::Untrue, what);
+                self.say(Flaw::Untrue, what);
             }
             Some(2) => {
                 let what = format!("calls the command wrong: {}", ran.ending());
-                self.say(ViolationKind::Untrue, what);
+                self.say(Flaw::Untrue, what);
             }
             Some(_) => self.check_words(ran, effect),
         }
@@ -178,7 +175,7 @@ impl FaultTrial<'_> {
             && effect != Effect::All
         {
             self.say(
-                ViolationKind::Lost,
+                Flaw::Lost,
                 format!("printed its result, and it is not there; {}", ran.ending()),
             );
         }
@@ -196,14 +193,14 @@ impl FaultTrial<'_> {
         if ran.is_ok() && told.out != whole.out {
             let (have, want) = (told.out.len(), whole.out.len());
             self.say(
-                ViolationKind::Untrue,
+                Flaw::Untrue,
                 format!("exit 0, and prints {have} bytes that are not the {want} it should"),
             );
         }
         let is_wanted = ran.is_ok() || told.file.is_some();
         if is_wanted && told.file != whole.file {
             self.say(
-                ViolationKind::HalfDone,
+                Flaw::HalfDone,
                 format!("the file it writes is not whole; {}", ran.ending()),
             );
         }
@@ -211,10 +208,7 @@ impl FaultTrial<'_> {
 
     fn check_words(&mut self, ran: &Ran, effect: Effect) {
         let Some((error, hint)) = ran.failure() else {
-            self.say(
-                ViolationKind::Untrue,
-                format!("says no reason: {}", ran.ending()),
-            );
+            self.say(Flaw::Untrue, format!("says no reason: {}", ran.ending()));
             return;
         };
         // A repair lists what it did.
@@ -231,7 +225,7 @@ impl FaultTrial<'_> {
             (EffectClaim::Done, Effect::None) => "says that it is done, and it is not",
             _ => return,
         };
-        self.say(ViolationKind::Untrue, format!("{what}: {}", ran.ending()));
+        self.say(Flaw::Untrue, format!("{what}: {}", ran.ending()));
     }
 
     /// Doing it again leads to what one success leads to.
@@ -252,14 +246,11 @@ impl FaultTrial<'_> {
         // That it has been done already is a fair answer.
         let is_fair = ran.is_ok() || is_known && matches!(ran.code, Some(1 | 2));
         if let Some(what) = crash(&ran) {
-            self.say(ViolationKind::Crash, format!("done again: {what}"));
+            self.say(Flaw::Crash, format!("done again: {what}"));
         } else if !is_fair {
-            self.say(
-                ViolationKind::Retry,
-                format!("done again: {}", ran.ending()),
-            );
+            self.say(Flaw::Retry, format!("done again: {}", ran.ending()));
         } else if let Some(what) = self.differs() {
-            self.say(ViolationKind::Retry, what);
+            self.say(Flaw::Retry, what);
         }
     }
 
@@ -318,7 +309,7 @@ impl FaultTrial<'_> {
                 .retain(|id, task| subject.left.tasks.get(id) == Some(task));
         }
         if let Some(lost) = before.lost_in(&self.holdings()) {
-            self.say(ViolationKind::Lost, lost);
+            self.say(Flaw::Lost, lost);
         }
     }
 }
@@ -335,14 +326,14 @@ impl FaultTrial<'_> {
             let ran = self.sandbox.run(&self.fixture.program, &args);
             if !ran.is_ok() {
                 self.say(
-                    ViolationKind::Unrepaired,
+                    Flaw::Unrepaired,
                     format!("doctor --repair: {}", ran.ending()),
                 );
             }
         }
         for path in holders(&self.sandbox.contexts()) {
             let what = format!("the secret is still in {}", path.display());
-            self.say(ViolationKind::HalfDone, what);
+            self.say(Flaw::HalfDone, what);
         }
     }
 }

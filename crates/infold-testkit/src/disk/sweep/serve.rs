@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::claims::EffectClaim;
 use super::judge::Judged;
-use super::{Run, ViolationKind};
+use super::{Flaw, Run};
 use crate::disk::check::{crash, recorded, repaired};
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::Holdings;
@@ -59,14 +59,11 @@ pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
     let is_harmed = !read_calls(&sandbox.calls()).is_empty();
     let is_killed = run.fault.is_kill() && ran.signal == Some(9);
     if let Some(what) = crash(&ran).filter(|_| !is_killed) {
-        wrong.push((ViolationKind::Crash, what));
+        wrong.push((Flaw::Crash, what));
     }
     // Only a killed server may leave a client without an answer.
     if let Some(what) = visit.refused.first().filter(|_| !is_killed) {
-        wrong.push((
-            ViolationKind::Untrue,
-            format!("a client was not answered: {what}"),
-        ));
+        wrong.push((Flaw::Untrue, format!("a client was not answered: {what}")));
     }
     wrong.extend(visit.check_append(fixture, &sandbox));
     if let Err(found) = repaired(fixture, &sandbox) {
@@ -81,7 +78,7 @@ pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
         .before
         .lost_in(&Holdings::read(&sandbox.contexts()))
     {
-        wrong.push((ViolationKind::Lost, lost));
+        wrong.push((Flaw::Lost, lost));
     }
     Ok((is_harmed, wrong))
 }
@@ -116,11 +113,7 @@ impl ClientSession {
     }
 
     /// An append is there if it was acknowledged, and not if it was said to have failed.
-    fn check_append(
-        &self,
-        fixture: &Fixture,
-        sandbox: &Sandbox,
-    ) -> Option<(ViolationKind, String)> {
+    fn check_append(&self, fixture: &Fixture, sandbox: &Sandbox) -> Option<(Flaw, String)> {
         let (status, error, hint) = self.append.as_ref()?;
         let main = fixture.task("main");
         let count = |holdings: &Holdings| {
@@ -133,38 +126,28 @@ impl ClientSession {
         let added = count(&Holdings::read(&sandbox.contexts())).saturating_sub(before);
         let found = match (*status, added, EffectClaim::of(error, hint)) {
             (200..300, 2, _) => return None,
-            (200..300, ..) => (
-                ViolationKind::Lost,
-                "an append was acknowledged, and is not there",
-            ),
-            (_, 0, EffectClaim::Done) => (
-                ViolationKind::Untrue,
-                "an append is said to be done, and is not",
-            ),
+            (200..300, ..) => (Flaw::Lost, "an append was acknowledged, and is not there"),
+            (_, 0, EffectClaim::Done) => (Flaw::Untrue, "an append is said to be done, and is not"),
             (_, 0, _) => return None,
             (_, 2, EffectClaim::Done | EffectClaim::Unsure) => return None,
             (_, 2, _) => (
-                ViolationKind::Untrue,
+                Flaw::Untrue,
                 "an append failed, and does not say that it took effect",
             ),
-            _ => (ViolationKind::HalfDone, "a part of an append is there"),
+            _ => (Flaw::HalfDone, "a part of an append is there"),
         };
         Some((found.0, format!("{}: {status} {error} ({hint})", found.1)))
     }
 }
 
 /// Clients go on with a new server: it records all of their conversations.
-fn catch_up(
-    fixture: &Fixture,
-    sandbox: &Sandbox,
-    visit: ClientSession,
-) -> Vec<(ViolationKind, String)> {
+fn catch_up(fixture: &Fixture, sandbox: &Sandbox, visit: ClientSession) -> Vec<(Flaw, String)> {
     let started = Proxy::start(sandbox, &fixture.program, &fixture.upstream(), None);
     let proxy = match started {
         Ok(proxy) => proxy,
         Err(ran) => {
             return vec![(
-                ViolationKind::Unrepaired,
+                Flaw::Unrepaired,
                 format!("serve does not start again: {}", ran.ending()),
             )];
         }
@@ -173,24 +156,18 @@ fn catch_up(
     let mut talks = visit.talks;
     for talk in &mut talks {
         if let Err(what) = talk.turn(proxy.port, "where do we land?") {
-            wrong.push((
-                ViolationKind::Retry,
-                format!("not answered by a new server: {what}"),
-            ));
+            wrong.push((Flaw::Retry, format!("not answered by a new server: {what}")));
         }
     }
     let ran = proxy.stop(sandbox);
     if !ran.is_ok() {
-        wrong.push((
-            ViolationKind::Crash,
-            format!("a new server: {}", ran.ending()),
-        ));
+        wrong.push((Flaw::Crash, format!("a new server: {}", ran.ending())));
     }
     for talk in talks.iter().filter(|_| wrong.is_empty()) {
         let recorded = recorded(fixture, sandbox, talk);
         if recorded.as_deref() != Ok(&talk.said()) {
             let what = format!("a new server recorded {recorded:?} of {:?}", talk.said());
-            wrong.push((ViolationKind::Retry, what));
+            wrong.push((Flaw::Retry, what));
             break;
         }
     }

@@ -72,7 +72,7 @@ pub(crate) fn wire(method: &str, path: &str) -> Option<Wire> {
 
 /// A parsed request for a reply.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReplyRequest {
     pub wire: Wire,
     pub model: String,
     pub stream: bool,
@@ -84,9 +84,9 @@ pub(crate) struct Asked {
     pub array: bool,
 }
 
-impl Asked {
+impl ReplyRequest {
     /// Reads it from the body, or from the ends of one that was too large to keep.
-    pub fn of(seen: &Seen, wire: Wire, body: Option<Json<'_>>) -> Asked {
+    pub fn of(seen: &Seen, wire: Wire, body: Option<Json<'_>>) -> ReplyRequest {
         let ends = [&seen.head[..], &seen.tail[..]];
         let member = |name: &str| body.and_then(|body| body.get(name));
         let flag = |name: &str| match body {
@@ -108,7 +108,7 @@ impl Asked {
             _ => flag("stream").unwrap_or(false),
         };
         let options = member("stream_options").and_then(|it| it.get("include_usage"));
-        Asked {
+        ReplyRequest {
             wire,
             model: named.unwrap_or_default(),
             stream,

@@ -114,7 +114,7 @@ impl TextPool {
     pub fn new() -> TextPool {
         let source = [
             include_str!("../load.rs"),
-            include_str!("line.rs"),
+            include_str!("connection.rs"),
             include_str!("reply.rs"),
         ]
         .concat();

@@ -1,0 +1,122 @@
+//! Tests of reading and writing events.
+
+use super::*;
+
+#[test]
+fn every_event_reads_back_as_it_was_written() {
+    let id = |n| EventId::new(n).unwrap();
+    let seq = |n| Seq::new(n).unwrap();
+    let point = Point { seq: 4, event: 2 };
+    let whats = [
+        What::Fold(FoldLine {
+            cause: Cause::Summary,
+            span: Span::new(seq(2), seq(9)).unwrap(),
+            messages: 8,
+            original_tokens: 900,
+            tokens: 12,
+            trigger: "manual".into(),
+            stand_in: vec![
+                (Role::User, "what\n\"was\" 🚀".into()),
+                (Role::Assistant, "ok".into()),
+            ],
+        }),
+        What::Mask(MaskLine {
+            seq: seq(3),
+            part: 1,
+            bytes: 20..90,
+            original_tokens: 40,
+            tokens: 6,
+            stub: r#"{"type":"text","text":"[gone]"}"#.into(),
+        }),
+        What::Unfold(id(3)),
+        What::Rewind(point),
+        What::Undo(id(1)),
+        What::Redo(id(2)),
+        What::Pin(seq(7)),
+        What::Note {
+            text: "mind\u{2028}this".into(),
+            tokens: 9,
+        },
+        What::Unpin(Pinned::Message(seq(7))),
+        What::Unpin(Pinned::Note(id(9))),
+        What::Fork {
+            task: "ab".into(),
+            at: point,
+        },
+        What::Status {
+            status: Status::Failed,
+            error: Some("no".into()),
+            is_idle: false,
+        },
+        What::Status {
+            status: Status::Completed,
+            error: None,
+            is_idle: true,
+        },
+        What::Tool(r#"{"tool":"ls","args":{"a":1e999}}"#.into()),
+        What::Usage(Usage {
+            provider: "openai".into(),
+            model: "gpt-5".into(),
+            tokens: 900,
+            cached: 800,
+            output: 20,
+            frame: 70,
+            cost: 1_000_203,
+            purpose: Purpose::Summary,
+        }),
+        What::Failure(Failure {
+            provider: "openai".into(),
+            model: "gpt-5".into(),
+            error: "the reply was cut off".into(),
+            requests: 3,
+        }),
+        What::Manage(r#"{"outcome":"condensed"}"#.into()),
+        What::Append(AppendLine {
+            key: "of \"today\"".into(),
+            digest: "0af3".into(),
+            span: Span::new(seq(3), seq(5)).unwrap(),
+            previous: Some(id(2)),
+        }),
+        What::Redact(RedactLine {
+            extent: Extent::Whole,
+            messages: vec![(seq(3), Some([9; 16])), (seq(4), None)],
+            texts: 2,
+            names: Vec::new(),
+        }),
+        What::Redact(RedactLine {
+            extent: Extent::Matches,
+            messages: Vec::new(),
+            texts: 0,
+            names: vec!["given [redacted #0]".to_owned()],
+        }),
+        What::Recall(RecallLine {
+            at: seq(9),
+            source: seq(3),
+            reference: "src/\"a\".rs".into(),
+            text: "[…]\nfn main".into(),
+            tokens: 7,
+        }),
+    ];
+    for what in whats {
+        for pass in [None, Some(id(1))] {
+            let what = what.clone();
+            let line = EventLine {
+                id: id(5),
+                ts: 1_767_225_600_000,
+                after: 4,
+                pass,
+                what,
+            };
+            assert_eq!(EventLine::decode(&line.encode()).as_ref(), Ok(&line));
+        }
+    }
+}
+
+#[test]
+fn an_event_of_a_later_version_is_a_fact() {
+    let line = br#"{"id":1,"ts":2,"after":3,"type":"weather","tokens":9}"#;
+    let line = EventLine::decode(line).unwrap();
+    assert_eq!(line.what, What::Other("weather".into()));
+    assert_eq!(line.event(), Event::Fact);
+    assert!(EventLine::decode(br#"{"id":1,"ts":2,"after":3,"type":"undo"}"#).is_err());
+}

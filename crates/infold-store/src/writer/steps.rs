@@ -1,0 +1,261 @@
+//! Steps that change the view: folds, masks, pins, rewinds and their undoing.
+
+use infold_log::steer::{self, Cover, Refused, Side, Target};
+use infold_log::{Cause, Event, EventId, Pin, Pinned, Role, Seq, Span};
+use infold_wire::tokens::{self, Encoding};
+use infold_wire::{Message, Part, PartKind, append_text, clip_result, part_text, render_stub};
+
+use super::Writer;
+use crate::event::{FoldLine, MaskLine, RecallLine, What};
+use crate::{LogError, StepError};
+
+/// Who asked for a fold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A person or a script, for this one.
+    Manual,
+    /// `manage`, because it was due.
+    Auto,
+    /// The agent whose transcript was imported.
+    Import,
+}
+
+impl Trigger {
+    /// Its name in events and for hooks.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trigger::Manual => "manual",
+            Trigger::Auto => "auto",
+            Trigger::Import => "import",
+        }
+    }
+}
+
+impl Writer {
+    /// Folds the rounds of a span behind a summary.
+    pub fn condense(&mut self, asked: Span, text: &str) -> Result<(EventId, Cover), StepError> {
+        let cover = steer::cover(self.log.state(), asked, &self.log)?;
+        let text = format!("{}\n\n{text}", heading(cover.span, cover.messages));
+        let stand_in = vec![(Role::User, text)];
+        let id = self.fold(Cause::Summary, &cover, Trigger::Manual, stand_in)?;
+        Ok((id, cover))
+    }
+
+    /// Hides the oldest rounds, about `fraction` of those visible, behind a marker.
+    pub fn truncate(&mut self, fraction: f64) -> Result<(EventId, Cover), StepError> {
+        let cover = steer::oldest(self.log.state(), fraction, &self.log)?;
+        let marker = vec![(Role::User, marker(&cover))];
+        let id = self.fold(Cause::Window, &cover, Trigger::Manual, marker)?;
+        Ok((id, cover))
+    }
+
+    /// Shows a part of a message, a tool result or an image, as a stub.
+    pub fn mask(&mut self, seq: Seq, part: u32) -> Result<EventId, StepError> {
+        self.mask_as(seq, part, |_, _, hidden| mask_text(seq, hidden))
+    }
+
+    /// Shows a tool result as a stub that also says what `about` makes of its text.
+    pub fn mask_described(
+        &mut self,
+        seq: Seq,
+        part: u32,
+        about: impl FnOnce(&str) -> String,
+    ) -> Result<EventId, StepError> {
+        self.mask_as(seq, part, |message, found, hidden| {
+            let about = match found.kind {
+                PartKind::Result => about(&part_text(message, found)),
+                PartKind::Image | PartKind::Other => String::new(),
+            };
+            mask_text(seq, hidden) + &about
+        })
+    }
+
+    /// Shows only the head and the tail of a tool result, about `keep` tokens.
+    pub fn clip(&mut self, seq: Seq, part: u32, keep: u64) -> Result<EventId, StepError> {
+        self.mask_as(seq, part, |message, found, hidden| {
+            let left = hidden.saturating_sub(keep);
+            let between = format!(
+                "[… about {left} of {hidden} tokens left out to fit the window; nothing is lost, and recall {seq} shows all of it …]"
+            );
+            clip_result(message, found, keep, &between)
+        })
+    }
+
+    /// Shows a part of a message as what `stub` makes of it and its tokens.
+    fn mask_as(
+        &mut self,
+        seq: Seq,
+        part: u32,
+        stub: impl FnOnce(&Message<'_>, &Part, u64) -> String,
+    ) -> Result<EventId, StepError> {
+        steer::mask(self.log.state(), (seq, part), &self.log)?;
+        let body = self.log.message(seq)?;
+        let message = self.log.parsed(seq, &body)?;
+        let parts = message.parts();
+        let found = parts.into_iter().find(|found| found.index == part);
+        let found = found
+            .filter(|found| found.kind != PartKind::Other)
+            .ok_or(Refused::Part {
+                seq,
+                part,
+                why: "only tool results and images can be",
+            })?;
+        let hidden = tokens::part(&message, &found.range);
+        let stub = stub(&message, &found, hidden);
+        let shown = tokens::count(Encoding::O200k, &stub);
+        let stub = render_stub(&message, &found, &stub);
+        let id = self.step(What::Mask(MaskLine {
+            seq,
+            part,
+            bytes: found.range,
+            original_tokens: hidden,
+            tokens: shown,
+            stub,
+        }))?;
+        Ok(id)
+    }
+
+    /// Opens a fold.
+    pub fn unfold(&mut self, fold: EventId) -> Result<EventId, StepError> {
+        steer::unfold(self.log.state(), fold, &self.log)?;
+        Ok(self.step(What::Unfold(fold))?)
+    }
+
+    /// Goes back to an earlier state. Nothing is deleted.
+    pub fn rewind(&mut self, side: Side, target: Target) -> Result<EventId, StepError> {
+        let Event::Rewind(point) = steer::rewind(self.log.state(), side, target, &self.log)? else {
+            unreachable!("steer plans a rewind as a rewind")
+        };
+        Ok(self.step(What::Rewind(point))?)
+    }
+
+    /// Takes back the newest step; returns it.
+    pub fn undo(&mut self) -> Result<EventId, StepError> {
+        let (_, step) = steer::undo::<LogError>(self.log.state())?;
+        self.step(What::Undo(step))?;
+        Ok(step)
+    }
+
+    /// Takes back the newest undo; returns the step that is in force again.
+    pub fn redo(&mut self) -> Result<EventId, StepError> {
+        let (_, undo) = steer::redo(self.log.state(), &self.log)?;
+        self.step(What::Redo(undo))?;
+        self.log.state().step().ok_or(Refused::NothingToRedo)
+    }
+
+    /// Exempts the round of a message from folding.
+    pub fn pin(&mut self, seq: Seq) -> Result<EventId, StepError> {
+        let Event::Pin(Pin::Message(seq)) = steer::pin(self.log.state(), seq, &self.log)? else {
+            unreachable!("steer plans a pin as a pin")
+        };
+        Ok(self.step(What::Pin(seq))?)
+    }
+
+    /// Adds a text to every view.
+    pub fn note(&mut self, text: &str) -> Result<EventId, StepError> {
+        if text.trim().is_empty() {
+            return Err(Refused::Blank);
+        }
+        Ok(self.step(What::Note {
+            text: text.to_owned(),
+            tokens: tokens::text_message(text),
+        })?)
+    }
+
+    /// Shows an excerpt of the hidden message `source` at the end of the last message, which refers to it; none if
+    /// that message cannot carry one.
+    ///
+    /// It is no step: `undo` passes over it.
+    pub fn recall(
+        &mut self,
+        source: Seq,
+        reference: &str,
+        text: &str,
+    ) -> Result<Option<EventId>, LogError> {
+        let shown = self.log.state().shown();
+        let Some(at) = shown.open_end().filter(|at| source < *at) else {
+            return Ok(None);
+        };
+        let body = self.log.message(at)?;
+        let carries = append_text(&self.log.parsed(at, &body)?, text).is_some();
+        if !carries || !shown.is_hidden(source) {
+            return Ok(None);
+        }
+        let id = self.step(What::Recall(RecallLine {
+            at,
+            source,
+            reference: reference.to_owned(),
+            text: text.to_owned(),
+            tokens: tokens::text_message(text),
+        }))?;
+        Ok(Some(id))
+    }
+
+    /// Takes a pin away.
+    pub fn unpin(&mut self, pinned: Pinned) -> Result<EventId, StepError> {
+        let Event::Unpin(pinned) = steer::unpin(self.log.state(), pinned, &self.log)? else {
+            unreachable!("steer plans an unpin as an unpin")
+        };
+        Ok(self.step(What::Unpin(pinned))?)
+    }
+
+    /// Folds what a cover covers behind a stand-in.
+    pub fn fold(
+        &mut self,
+        cause: Cause,
+        cover: &Cover,
+        trigger: Trigger,
+        stand_in: Vec<(Role, String)>,
+    ) -> Result<EventId, LogError> {
+        let tokens = stand_in_tokens(&stand_in);
+        self.step(What::Fold(FoldLine {
+            cause,
+            span: cover.span,
+            messages: cover.messages,
+            original_tokens: cover.tokens,
+            tokens,
+            trigger: trigger.name().to_owned(),
+            stand_in,
+        }))
+    }
+
+    /// Makes the steps until [`Writer::end_pass`] one: `undo` takes them back together.
+    pub fn begin_pass(&mut self) {
+        self.pass = Some(self.log.state().next_event());
+    }
+
+    /// Ends a pass and keeps a record of it, a JSON object.
+    pub fn end_pass(&mut self, record: Option<String>) -> Result<(), LogError> {
+        let ended = record.map(|record| self.step(What::Manage(record)));
+        self.pass = None;
+        ended.transpose().map(|_| ())
+    }
+}
+
+/// Returns the heading of a summary.
+pub fn heading(span: Span, messages: u64) -> String {
+    format!(
+        "[Summary of messages {span} ({messages} folded away; nothing is lost, and recall {span} shows them in full)]"
+    )
+}
+
+/// Says in a view that a part of a message is masked.
+pub(crate) fn mask_text(seq: Seq, hidden: u64) -> String {
+    format!("[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]")
+}
+
+/// Says in a view that messages are hidden.
+pub fn marker(cover: &Cover) -> String {
+    let (span, messages) = (cover.span, cover.messages);
+    format!(
+        "[{messages} earlier messages are hidden to fit the window; nothing is lost, and recall {span} shows them in full]"
+    )
+}
+
+/// Returns the tokens of a stand-in.
+pub fn stand_in_tokens(stand_in: &[(Role, String)]) -> u64 {
+    stand_in
+        .iter()
+        .map(|(_, text)| tokens::text_message(text))
+        .sum()
+}

@@ -32,6 +32,7 @@ use crate::request_cache::DigestCache;
 use crate::search_worker;
 use crate::{Exchange, ModelCall, OutgoingBody};
 pub(crate) use fit::{Fitted, fold_due, is_slow, tokens_up_to};
+use new_task::CreationLimit;
 pub(crate) use new_task::TASK_SOURCE;
 pub(crate) use placement::{Placement, is_unfolded, response_key};
 pub(crate) use recall::may_recall;
@@ -62,6 +63,7 @@ pub(crate) struct Core {
     frames: FrameCache,
     /// Conversations that begin alike are placed one after another.
     opening_locks: [Mutex<()>; OPENING_LOCKS],
+    creation: CreationLimit,
 }
 
 const OPENING_LOCKS: usize = 64;
@@ -164,6 +166,7 @@ impl Conversations {
             frames: FrameCache::default(),
             events: LiveEvents::default(),
             opening_locks: std::array::from_fn(|_| Mutex::new(())),
+            creation: CreationLimit::default(),
             contexts,
             config,
             metrics,

@@ -24,8 +24,9 @@ use slots::{PoolSlot, PoolState, max_closing};
 /// An open task is either in the pool or with the one lease that took it out, never in both places: whoever has the lease
 /// appends, folds, records and syncs without any lock, in order.
 ///
-/// Lock order: an opening lock (`Core::opening_lock`), then the lease of a task, then the lease of a task that is forked from it,
-/// then the short mutexes of pool, index and rules. Nothing waits for a lease while it holds one of those mutexes.
+/// Lock order: an opening lock (`Core::opening_lock`), then a permit to make a task (`CreationLimit`), then the lease of a task,
+/// then the lease of a task that is forked from it, then the short mutexes of pool, index and rules. Nothing waits for a lease
+/// while it holds one of those mutexes.
 pub(crate) struct TaskPool {
     contexts: Contexts,
     config: Arc<Config>,

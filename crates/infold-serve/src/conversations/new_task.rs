@@ -1,5 +1,8 @@
 //! Makes tasks: for unknown conversations, and forks of tasks that went on otherwise.
 
+use std::num::NonZero;
+use std::sync::{Condvar, Mutex, PoisonError};
+
 use infold::setup::in_effect;
 use infold_log::Seq;
 use infold_log::steer::Target;
@@ -10,12 +13,12 @@ use super::lookup::KnownPoint;
 use super::placement::{Placement, placed};
 use super::rewind::{FoldCopy, fold_again, folds_before, last_sent};
 use super::{ConversationError, Core};
-use crate::ModelCall;
 use crate::message_digest::DigestPath;
 use crate::model_call::working_directory;
 use crate::open_task::OpenTask;
 use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
+use crate::{ModelCall, locked};
 
 /// What a fork takes over from its parent.
 pub(super) struct ForkStart {
@@ -29,6 +32,44 @@ pub(crate) const TASK_SOURCE: &str = "proxy";
 /// The indexed name of a task whose conversation began elsewhere.
 const PARTIAL_NAME: &str = "partial";
 
+/// Lets a few threads at a time make tasks.
+///
+/// Of many conversations that begin at once, each then waits half as long on average as if all tasks were made side by side.
+#[derive(Debug)]
+pub(crate) struct CreationLimit {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+/// The right to make a task, given back when it is dropped.
+struct CreationPermit<'l>(&'l CreationLimit);
+
+impl Default for CreationLimit {
+    fn default() -> CreationLimit {
+        // One more for each processor than it needs: making a task waits for the disk now and then.
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        CreationLimit {
+            free: Mutex::new(2 * processors),
+            freed: Condvar::new(),
+        }
+    }
+}
+
+impl CreationLimit {
+    fn wait(&self) -> CreationPermit<'_> {
+        let free = self.freed.wait_while(locked(&self.free), |free| *free == 0);
+        *free.unwrap_or_else(PoisonError::into_inner) -= 1;
+        CreationPermit(self)
+    }
+}
+
+impl Drop for CreationPermit<'_> {
+    fn drop(&mut self) {
+        *locked(&self.0.free) += 1;
+        self.0.freed.notify_one();
+    }
+}
+
 impl Core {
     /// Makes a task for an unknown conversation.
     pub(super) fn create_task(
@@ -36,6 +77,7 @@ impl Core {
         call: &ModelCall,
         parsed: &ParsedRequest,
     ) -> Result<(Placement, TaskLease), ConversationError> {
+        let _permit = self.creation.wait();
         let name = parsed.name.as_ref();
         let name = name.map(|name| self.index.stored_name(name)).transpose()?;
         let name = name.as_ref();

@@ -88,8 +88,7 @@ pub fn fold(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
 /// `GET /infold/api/search`
 pub fn search(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     let contexts = api.conversations.contexts();
-    let text = request.query("q");
-    let text = text.ok_or_else(|| ApiError::bad("`q` of the query says what to search for"))?;
+    let text = request.query("q").unwrap_or_default();
     let bad = |error: String| ApiError::bad(error);
     let time = |name| request.query(name).map(parse_time).transpose().map_err(bad);
     let task = request.query("task").map(|task| contexts.resolve(task));

@@ -31,10 +31,12 @@ fn each_route_is_in_the_document_and_answers() {
             let expected = expected.keys().find(|status| *status != "default").unwrap();
             let task = server.task(10);
             // So that there is one of everything to be checked.
-            server.post(&format!("{task}/steps"), &json!({"step": "truncate"}));
+            let fold = server.post(&format!("{task}/steps"), &json!({"step": "truncate"}));
+            let fold = fold.json()["event"].as_str().unwrap().to_owned();
             let path = path
                 .replace("/infold/api/tasks/{task}", &task)
-                .replace("{range}", "2..3");
+                .replace("{range}", "2..3")
+                .replace("{fold}", &fold);
             let body = match name {
                 "step" => json!({"step": "truncate"}),
                 "fail" => json!({"error": "no time"}),
@@ -77,13 +79,16 @@ fn each_route_is_in_the_document_and_answers() {
         }
         let other = server.ask(
             "PATCH",
-            &path.replace("{task}", "x").replace("{range}", "2"),
+            &path
+                .replace("{task}", "x")
+                .replace("{range}", "2")
+                .replace("{fold}", "e1"),
             "",
             b"",
         );
         assert_eq!(other.status, 405, "{path}");
     }
-    assert_eq!(names.len(), 21);
+    assert_eq!(names.len(), 23);
 }
 
 /// Checks that a value is of a schema: as much of JSON Schema as the document uses.

@@ -59,30 +59,21 @@ impl Fixed for MessageEntry {
         let tie = (record.round.get() - record.tied.get()).min(u64::from(u16::MAX));
         let flags = flags | u64::from(self.wires.bits()) << WIRES | tie << TIE;
         let sums = &record.sums;
-        put(
-            out,
-            &[self.offset, u64::from(self.len) | u64::from(self.cut) << 32],
-        );
-        put(
-            out,
-            &[
-                record.round.get(),
-                record.time,
-                u64::from(record.waiting) | flags << 32,
-            ],
-        );
-        put(
-            out,
-            &[
-                sums.tokens,
-                sums.bytes,
-                sums.requests,
-                sums.replies,
-                sums.odd,
-                sums.ties,
-                u64::from(self.sum),
-            ],
-        );
+        let numbers = [
+            self.offset,
+            u64::from(self.len) | u64::from(self.cut) << 32,
+            record.round.get(),
+            record.time,
+            u64::from(record.waiting) | flags << 32,
+            sums.tokens,
+            sums.bytes,
+            sums.requests,
+            sums.replies,
+            sums.odd,
+            sums.ties,
+            u64::from(self.sum),
+        ];
+        put(out, &numbers);
     }
 
     fn decode(bytes: &[u8]) -> Option<MessageEntry> {

@@ -307,8 +307,8 @@ pub fn copy_aside(path: &Path) -> Result<PathBuf, LogError> {
     Ok(aside)
 }
 
-/// A name beside a file, for bytes of it that are kept, that no other file has.
-fn free_name_aside(path: &Path) -> PathBuf {
+/// Returns an unused name beside a file, for bytes of it that are set aside.
+pub fn free_name_aside(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let names =
         (0..).map(|more| path.with_file_name(format!("torn-{stem}-{}", time::now() + more)));

@@ -8,7 +8,7 @@ use crate::derived::Derived;
 use crate::file::{self, Growing};
 use crate::lock::Holder;
 use crate::log::{Tail, shortened};
-use crate::{Log, LogError, time, working_file};
+use crate::{Log, LogError, working_file};
 
 /// Something that was put in order when a task was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,16 +170,9 @@ fn follow(
 pub fn set_aside(file: &mut Growing, name: &'static str, at: u64) -> Result<Repair, LogError> {
     let bytes = file.len() - at;
     let torn = file.bytes(at, usize::try_from(bytes).unwrap_or(usize::MAX))?;
-    let stem = name.trim_end_matches(".jsonl");
-    let dir = file.path().parent().unwrap_or(file.path()).to_owned();
-    let stamp = time::now();
-    let free = (0..).map(|n| dir.join(format!("torn-{stem}-{}", stamp + n)));
-    let moved = free
-        .into_iter()
-        .find(|path| !path.exists())
-        .expect("some name is free");
+    let moved = file::free_name_aside(file.path());
     file::replace(&moved, &torn)?;
-    file::sync_dir(&dir)?;
+    file::sync_dir(file.path().parent().unwrap_or(file.path()))?;
     file.cut(at)?;
     file.sync()?;
     Ok(Repair::Torn { name, bytes, moved })

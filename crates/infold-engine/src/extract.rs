@@ -11,6 +11,7 @@ mod excerpt;
 mod requests;
 mod candidates;
 mod names;
+mod phrases;
 mod targets;
 mod commands;
 mod errors;
@@ -303,6 +304,7 @@ impl Extract {
             }
             home = Some((target, kind, affinity));
         }
+        self.candidates.add_call(seq, &call.text, &self.terms);
         if let Some((target, kind, affinity)) = home {
             if self.pending.len() >= MAX_PENDING_CALLS {
                 self.pending.pop_front();

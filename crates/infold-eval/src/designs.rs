@@ -4,6 +4,7 @@ mod bm25;
 mod lexrank;
 mod names;
 mod newest;
+mod oracle;
 mod prose;
 mod selection;
 mod sentences;
@@ -23,7 +24,7 @@ named! {
     /// A way to write a stand-in for folded messages.
     Design,
     /// All designs, in the order in which they are printed.
-    DESIGNS: 9
+    DESIGNS: 10
     /// The summary of the built-in summarizer.
     Extractive = "extractive",
     /// The summary of the session's own agent.
@@ -42,6 +43,8 @@ named! {
     Frequent = "frequent",
     /// The names that occur in most messages and were used last, and nothing else.
     Names = "names",
+    /// The pieces that hold most of what is wanted later, chosen by looking at it: no summary, but a point of reference.
+    Oracle = "oracle",
 }
 
 /// Returns the tokens of a text, counted the same way for all designs.
@@ -100,6 +103,7 @@ impl<'a> StandInWriter<'a> {
             Design::LexRank => lexrank::selection,
             Design::Frequent => names::frequent,
             Design::Names => names::recent,
+            Design::Oracle => oracle::selection,
         };
         let selection = self
             .selections

@@ -421,6 +421,14 @@ fn every_design_is_tried_at_every_size_and_none_is_larger_or_empty() {
     };
     assert_eq!(mean(Design::Agent), Some(0.0));
     assert!(mean(Design::Frequent) > Some(0.0));
+    // What looks ahead keeps most, all measures together.
+    let total = |design| -> f64 {
+        let means = MEASURES.map(|measure| trials.mean(design, at, measure));
+        means.into_iter().flatten().map(|mean| mean.value).sum()
+    };
+    for design in DESIGNS {
+        assert!(total(Design::Oracle) >= total(design), "{design:?}");
+    }
     let ratio = trials.ratio(Design::Names, Design::Agent, at, Measure::References);
     assert_eq!(ratio, None, "nothing to divide by");
 }

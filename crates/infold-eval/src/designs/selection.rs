@@ -31,13 +31,18 @@ impl Selection {
         rank.retain(|at| seen.insert(scored[*at].0.as_str()));
         rank.sort_by(|a, b| scored[*b].1.total_cmp(&scored[*a].1));
         let pieces = scored.into_iter().map(|(text, _)| text).collect();
-        Selection::new(pieces, rank, "\n", true)
+        Selection::of_ranked(pieces, rank)
     }
 
     /// Selects names, to be written by rank.
     pub fn of_names(ranked: Vec<String>) -> Selection {
         let rank = (0..ranked.len()).collect();
         Selection::new(ranked, rank, ", ", false)
+    }
+
+    /// Selects pieces by rank, to be written one a line in their order.
+    pub fn of_ranked(pieces: Vec<String>, rank: Vec<usize>) -> Selection {
+        Selection::new(pieces, rank, "\n", true)
     }
 
     fn new(

@@ -29,14 +29,14 @@ const MAX_JSON_BYTES: usize = 64 * 1024;
 pub fn user_words(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim();
     let starts = |list: &PhraseList| list.iter().any(|start| text.starts_with(start));
-    if starts(&REFUSALS) {
-        return refusal_reason(text);
-    }
     if let Some(given) = ANSWERS.iter().find_map(|start| text.strip_prefix(start)) {
         return join_lines(answers(given).into_iter());
     }
     if starts(&COMMENTS) || is_comment(text) {
         return join_lines(comments(text).into_iter());
+    }
+    if starts(&REFUSALS) {
+        return refusal_reason(text);
     }
     if text.starts_with('{') && text.len() <= MAX_JSON_BYTES {
         return json_answers(text);

@@ -18,6 +18,7 @@ pub struct TextElement<'a> {
     pub name: &'static str,
     pub content: ElementContent,
     pub inside: &'a str,
+    pub has_attributes: bool,
     /// Whether it starts a line. One that does not counts only directly behind another.
     pub starts_line: bool,
 }
@@ -88,6 +89,7 @@ pub fn find_elements(text: &str) -> Vec<TextElement<'_>> {
             name,
             content,
             inside: &text[tag.end..close.at],
+            has_attributes: text[tag.at..tag.end].contains('='),
             starts_line: tag.starts_line || is_glued,
         });
     }
@@ -108,6 +110,7 @@ fn cut_off<'a>(text: &'a str, tag: &Tag) -> Option<TextElement<'a>> {
         name,
         content,
         inside: &text[tag.end..gap],
+        has_attributes: text[tag.at..tag.end].contains('='),
         starts_line: true,
     })
 }

@@ -10,6 +10,9 @@ pub static TEXT_PAIRS: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| rows("text pa
 pub static EXACT_TEXTS: PhraseList = LazyLock::new(|| phrases("exact text"));
 pub static COMPACTIONS: PhraseList = LazyLock::new(|| phrases("compaction"));
 pub static LOCAL_COMMANDS: PhraseList = LazyLock::new(|| phrases("local command"));
+pub static SETTING_COMMANDS: PhraseList = LazyLock::new(|| phrases("setting command"));
+/// Elements of a common name, and the words that show them to be the agent's.
+pub static ELEMENT_STARTS: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| rows("element start"));
 pub static INSERTED_PHRASES: PhraseList = LazyLock::new(|| phrases("inserted phrase"));
 pub static SENT_MEANWHILE: PhraseList = LazyLock::new(|| phrases("sent meanwhile"));
 pub static SENT_MEANWHILE_ENDS: PhraseList = LazyLock::new(|| phrases("sent meanwhile end"));

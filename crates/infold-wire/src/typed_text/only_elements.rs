@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use super::elements::{TextElement, is_name_byte};
-use super::markers::{ELEMENTS, ElementContent};
+use super::markers::{ELEMENT_STARTS, ELEMENTS, ElementContent};
 use super::parse::{Passage, PassageOrigin};
 
 /// Takes the wrappers off loose passages that consist of elements only.
@@ -59,12 +59,23 @@ impl ElementsOnly {
     /// Returns whether an element counts as what its list says.
     pub fn allows(self, element: &TextElement<'_>) -> bool {
         match element.content {
-            ElementContent::CommonTyped | ElementContent::LoneContext => self != ElementsOnly::No,
+            ElementContent::CommonTyped => self != ElementsOnly::No,
+            // Agents say which file it is; people who quote one seldom write attributes.
+            ElementContent::LoneContext => self != ElementsOnly::No || element.has_attributes,
             ElementContent::Output => self != ElementsOnly::No || element.at == 0,
-            ElementContent::CommonContext => self == ElementsOnly::Certain,
+            ElementContent::CommonContext => {
+                self == ElementsOnly::Certain || starts_as_agents(element)
+            }
             _ => true,
         }
     }
+}
+
+/// Returns whether the inside of an element starts with words that only its agent writes.
+fn starts_as_agents(element: &TextElement<'_>) -> bool {
+    let inside = element.inside.trim_start();
+    let mut starts = ELEMENT_STARTS.iter();
+    starts.any(|row| row[0] == element.name && inside.starts_with(row[1]))
 }
 
 /// Returns whether a text is the one with which Gemini CLI and its forks start a conversation, each with its own name.

@@ -7,7 +7,7 @@ use memchr::memmem;
 use super::elements::{TextElement, find_elements};
 use super::markers::{
     COMPACTIONS, EXACT_TEXTS, ElementContent, INSERTED_PHRASE_START, INSERTED_PHRASES,
-    SENT_MEANWHILE, SENT_MEANWHILE_ENDS, TEXT_PAIRS, TEXTS, TEXTS_WITH_FEEDBACK,
+    SENT_MEANWHILE, SENT_MEANWHILE_ENDS, SETTING_COMMANDS, TEXT_PAIRS, TEXTS, TEXTS_WITH_FEEDBACK,
 };
 use super::only_elements::{self, ElementsOnly};
 use super::sections::{FrontSections, line_sections};
@@ -144,7 +144,12 @@ impl<'a> ParsedText<'a> {
     fn take_element(&mut self, element: &TextElement<'a>) {
         match element.content {
             ElementContent::Typed | ElementContent::CommonTyped => self.add_wrapped(element.inside),
-            ElementContent::Arguments => self.add(PassageOrigin::User, element.inside),
+            ElementContent::Arguments => {
+                let sets = |name: &str| SETTING_COMMANDS.contains(&name);
+                if !self.command.is_some_and(sets) {
+                    self.add(PassageOrigin::User, element.inside);
+                }
+            }
             ElementContent::Reminder => {
                 if let Some(message) = sent_meanwhile(element.inside) {
                     self.add(PassageOrigin::User, message);

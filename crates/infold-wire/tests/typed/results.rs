@@ -109,6 +109,26 @@ pub const CASES: &[(&str, &str, Option<&str>)] = &[
         "Permission for this tool use was denied. The tool use was rejected. The user said:\nask Mira first",
         Some("ask Mira first"),
     ),
+    (
+        "claude",
+        "The user doesn’t want to proceed with this tool use. To tell you how to proceed, the user said: not the blue one",
+        Some("not the blue one"),
+    ),
+    (
+        "any",
+        "The user denied the call with the following reason: it is too early",
+        Some("it is too early"),
+    ),
+    (
+        "any",
+        "User declined to run this command with feedback: use ninja",
+        Some("use ninja"),
+    ),
+    (
+        "any",
+        "The user has declined to run this tool. DO NOT attempt to call this tool again.",
+        None,
+    ),
     ("any", "{\"count\": 3}", None),
     ("any", "the user said:\nhello", None),
     ("any", "", None),

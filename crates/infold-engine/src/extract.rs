@@ -11,7 +11,6 @@ mod excerpt;
 mod requests;
 mod candidates;
 mod names;
-mod phrases;
 mod targets;
 mod commands;
 mod errors;
@@ -304,7 +303,6 @@ impl Extract {
             }
             home = Some((target, kind, affinity));
         }
-        self.candidates.add_call(seq, &call.text, &self.terms);
         if let Some((target, kind, affinity)) = home {
             if self.pending.len() >= MAX_PENDING_CALLS {
                 self.pending.pop_front();

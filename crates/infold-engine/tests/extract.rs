@@ -96,39 +96,6 @@ fn a_summary_says_what_was_asked_done_and_left() {
     "#);
 }
 
-/// A phrase counts if several messages say it, whoever does; what stands in view is not repeated.
-#[test]
-fn phrases_that_recur_are_listed_and_others_are_not() {
-    let mut story: Vec<String> = (0..12)
-        .flat_map(|turn| {
-            [
-                user(&format!("Is the shadow branch fine now? Try {turn}.")),
-                says(&format!("Case {turn}: nothing odd happened to kites.")),
-                calls(
-                    "Write",
-                    r#"{"file_path":"notes.md","content":"The harbour ledger is closed at night, and then it is copied."}"#,
-                ),
-                gives("ok"),
-            ]
-        })
-        .collect();
-    story.push(says("A lonely gangway creaks."));
-    let phrases = |extract: &Extract| {
-        let summary = extract.write(1_000);
-        let mut lines = summary
-            .lines()
-            .skip_while(|line| *line != "## Recurring phrases");
-        lines.nth(1).unwrap_or_default().to_owned()
-    };
-    let mut extract = extract(&story);
-    let listed = phrases(&extract);
-    assert!(listed.contains("harbour ledger"), "{listed}");
-    assert!(!listed.contains("gangway"), "{listed}");
-    let shown = says("The harbour ledger is in view.");
-    extract.stays(&Message::parse(shown.as_bytes()).expect("a message"));
-    assert!(!phrases(&extract).contains("harbour ledger"));
-}
-
 /// The check of quotations finds in the messages all that the summary quotes.
 #[test]
 fn a_summary_quotes_only_what_was_said() {

@@ -1,4 +1,4 @@
-//! Sentences that a summary may quote, those of the assistant and lines of results, and prose in calls, for its phrases.
+//! Sentences that a summary may quote: those of the assistant, and lines of results.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -34,17 +34,16 @@ pub struct CandidatePool {
     turn: usize,
 }
 
-const MAX_POOL_BYTES: usize = 3 << 18;
-/// With the sentences of one more reply, just what a list has room for before it doubles.
-const MAX_CANDIDATES: usize = 8_000;
+const MAX_POOL_BYTES: usize = 3 << 19;
+const MAX_CANDIDATES: usize = 16_000;
 /// Shorter sentences tell nothing by themselves, longer ones are data.
 const MIN_SENTENCE_BYTES: usize = 12;
 const MAX_SENTENCE_BYTES: usize = 420;
 /// A reply with more sentences is a document.
 const MAX_SENTENCES_OF_REPLY: usize = 120;
-/// At most this many lines of a result or a call are candidates.
+/// At most this many lines of a result may be quoted.
 const MAX_LINES_OF_RESULT: usize = 24;
-/// The length of such a line.
+/// The length of a line of a result that may be quoted.
 const RESULT_LINE_BYTES: RangeInclusive<usize> = 24..=240;
 
 impl CandidatePool {
@@ -61,17 +60,8 @@ impl CandidatePool {
         self.thin(words);
     }
 
-    /// Adds the lines of a call that are prose. They are not quoted.
-    pub fn add_call(&mut self, seq: u64, text: &str, words: &TermTable) {
-        self.add_lines(seq, MentionOrigin::Call, text, words);
-    }
-
     /// Adds the lines of a result that are prose.
     pub fn add_result(&mut self, seq: u64, text: &str, words: &TermTable) {
-        self.add_lines(seq, MentionOrigin::Result, text, words);
-    }
-
-    fn add_lines(&mut self, seq: u64, origin: MentionOrigin, text: &str, words: &TermTable) {
         let mut lines: Vec<&str> = Vec::new();
         for line in text.lines() {
             let line = without_line_number(line.trim());
@@ -79,11 +69,11 @@ impl CandidatePool {
                 lines.push(line);
             }
         }
-        // The lines are taken evenly from the whole text, its last line included.
+        // The lines are taken evenly from the whole result, its last line included.
         let step = lines.len().div_ceil(MAX_LINES_OF_RESULT).max(1);
         let skip = lines.len().saturating_sub(1) % step;
         for line in lines.iter().skip(skip).step_by(step) {
-            self.push(seq, origin, line);
+            self.push(seq, MentionOrigin::Result, line);
         }
         self.thin(words);
     }
@@ -116,8 +106,7 @@ impl CandidatePool {
         let mut valued: HashSet<&str> = HashSet::new();
         let mut texts: HashSet<&str> = HashSet::new();
         let mut out = vec![false; self.all.len()];
-        let quotable = |(_, candidate): &(usize, &Candidate)| candidate.is_quotable();
-        for (at, candidate) in self.all.iter().enumerate().rev().filter(quotable) {
+        for (at, candidate) in self.all.iter().enumerate().rev() {
             let mut is_old = !texts.insert(&candidate.text);
             if candidate.origin == MentionOrigin::Assistant {
                 let names = valued_names(&candidate.text);
@@ -174,11 +163,6 @@ impl CandidatePool {
 }
 
 impl Candidate {
-    /// Says whether a summary may quote it.
-    pub fn is_quotable(&self) -> bool {
-        self.origin != MentionOrigin::Call
-    }
-
     /// Returns the weight of its terms for its length.
     fn static_value(&self, words: &TermTable) -> f64 {
         let mut sum = 0.0;

@@ -10,7 +10,7 @@ use infold_wire::tool_action::{Todo, TodoState, ToolOutcome};
 use super::Extract;
 
 /// The first line of a file; another format has another number.
-const HEADER: &[u8] = b"infold facts 4\n";
+const HEADER: &[u8] = b"infold facts 3\n";
 
 /// The facts that were collected from messages.
 pub struct ExtractedFacts {

@@ -118,8 +118,8 @@ pub struct NameTable {
     now: u64,
 }
 
-/// The capacity of a map of half a megabyte; one more would double it.
-const MAX_NAMES: usize = 7_000;
+/// The capacity of a map of 2 MB; one more would double it.
+const MAX_NAMES: usize = 28_000;
 
 impl NameTable {
     /// Counts a reference once for each message and origin.

@@ -83,7 +83,7 @@ pub struct TargetTable {
     next: TargetId,
 }
 
-const MAX_TARGETS: usize = 2000;
+const MAX_TARGETS: usize = 4000;
 
 impl TargetTable {
     /// Records an action on a target, and returns the target's number.

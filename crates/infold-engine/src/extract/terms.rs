@@ -129,13 +129,6 @@ pub fn hash(text: &str) -> u64 {
     text.chars().fold(FNV_BASIS, mix)
 }
 
-/// Returns the term of a word of a script with spaces; none if it is a stop word, too short or too long.
-pub fn of_word(word: &str) -> Option<Term> {
-    let mut only = None;
-    for_each(word, |term| only = term);
-    only
-}
-
 /// Returns one term for two neighbours.
 pub fn pair(first: Term, second: Term) -> Term {
     (first.rotate_left(17) ^ second).wrapping_mul(FNV_PRIME)
@@ -149,8 +142,8 @@ pub struct TermTable {
     now: u64,
 }
 
-/// The capacity of a map of 1 MB; one more would double it.
-const MAX_TERMS: usize = 28_500;
+/// The capacity of a map of 2 MB; one more would double it.
+const MAX_TERMS: usize = 57_000;
 /// A term with this value is used again with a probability of one half.
 const EVEN_VALUE: f64 = 4.0;
 

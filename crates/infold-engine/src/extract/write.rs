@@ -5,7 +5,6 @@ mod quotations;
 mod forms;
 mod requests;
 mod lists;
-mod phrases;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +23,6 @@ const OPEN_WORK_PERCENT: usize = 6;
 const ERRORS_PERCENT: usize = 4;
 const FINDINGS_PERCENT: usize = 14;
 const EARLIER_PERCENT: usize = 15;
-const PHRASES_PERCENT: usize = 12;
 
 const GOAL: &str = "## Goal";
 const ASKED: &str = "## Requests";
@@ -37,7 +35,6 @@ const FAILED: &str = "## Errors";
 const OPEN: &str = "## Open work";
 const SAID: &str = "## Also said";
 const SEEN: &str = "## Seen in results";
-const PHRASES: &str = "## Recurring phrases";
 const NAMED: &str = "## Also mentioned";
 const BEFORE: &str = "## Earlier summary";
 const RECALL: &str = "## Recall";
@@ -99,7 +96,6 @@ impl Extract {
         draft.findings();
         draft.earlier();
         draft.targets();
-        draft.phrases();
         draft.fill(true);
         form.join(&draft.sections)
     }

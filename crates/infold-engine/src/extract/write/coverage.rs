@@ -2,7 +2,6 @@
 
 use crate::extract::Extract;
 use crate::extract::names::NameRecord;
-use crate::extract::phrases::{self, Phrase};
 use crate::extract::terms::{self, Term, TermSet};
 use crate::references::{self, ReferenceFinder};
 
@@ -13,8 +12,6 @@ pub struct RankedContent<'a> {
     finder: ReferenceFinder,
     /// For each sentence of the pool, whether a later one contradicts it.
     pub obsolete: Vec<bool>,
-    /// Phrases that recur, the likeliest to be used again first.
-    pub phrases: Vec<Phrase<'a>>,
     /// The rarity of each sentence of the pool.
     pub rarity: Vec<f64>,
     /// The content of the messages in view beside the summary.
@@ -64,7 +61,6 @@ impl<'a> RankedContent<'a> {
             in_view,
             ranked,
             obsolete: from.candidates.obsolete(),
-            phrases: phrases::recurring(from),
             rarity: pool.map(|one| from.terms.rarity(&one.text)).collect(),
         }
     }
@@ -83,8 +79,6 @@ const MAX_NAMES: usize = 4_000;
 const NAME_WORTH: f64 = 8.0;
 /// The worth of a pair of neighbouring words against that of one word.
 const PAIR_WORTH: f64 = 0.45;
-/// A phrase with this value is used again with a probability of one half.
-const EVEN_PHRASE: f64 = 3.0;
 /// A name with this score is used again with a probability of one half.
 const EVEN_SCORE: f64 = 4.0;
 
@@ -133,18 +127,6 @@ impl<'a> Coverage<'a> {
         });
         references::for_each(text, |name| sum += NAME_WORTH * self.name_gain(name));
         sum
-    }
-
-    /// Returns what a phrase would add; zero if the summary has it.
-    pub fn phrase_gain(&self, phrase: &Phrase<'_>) -> f64 {
-        let (first, second) = phrase.words;
-        if self.said.pairs.contains(&terms::pair(first, second)) {
-            return 0.0;
-        }
-        let new = [first, second].into_iter();
-        let new = new.filter(|word| !self.said.words.contains(word));
-        let words: f64 = new.map(|word| self.from.terms.weight(word)).sum();
-        words + phrase.value / (phrase.value + EVEN_PHRASE)
     }
 
     /// Returns how likely a name is to be used again; zero if the summary has it.

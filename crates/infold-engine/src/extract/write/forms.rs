@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{
-    ASKED, BEFORE, CALLS, COMMANDS, FAILED, FILES, FOUND, GOAL, NAMED, OPEN, PHRASES, RECALL, SAID,
-    SEEN, SYSTEM,
+    ASKED, BEFORE, CALLS, COMMANDS, FAILED, FILES, FOUND, GOAL, NAMED, OPEN, RECALL, SAID, SEEN,
+    SYSTEM,
 };
 
 /// The form of a summary.
@@ -29,9 +29,9 @@ pub(super) type Sections = BTreeMap<&'static str, Vec<String>>;
 const EMPTY_PART: &str = "- none";
 
 /// Our own sections in order.
-const SECTIONS: [&str; 15] = [
-    GOAL, ASKED, SYSTEM, BEFORE, FOUND, FILES, COMMANDS, CALLS, FAILED, OPEN, SAID, SEEN, PHRASES,
-    NAMED, RECALL,
+const SECTIONS: [&str; 14] = [
+    GOAL, ASKED, SYSTEM, BEFORE, FOUND, FILES, COMMANDS, CALLS, FAILED, OPEN, SAID, SEEN, NAMED,
+    RECALL,
 ];
 
 /// The titles of the numbered parts.
@@ -132,7 +132,7 @@ impl SummaryForm {
             SummaryForm::Sections => 0,
             SummaryForm::SixParts => match heading {
                 GOAL | OPEN if is_now => 1,
-                FOUND | SEEN | PHRASES | NAMED => 2,
+                FOUND | SEEN | NAMED => 2,
                 FILES => 3,
                 COMMANDS | CALLS | FAILED => 4,
                 OPEN => 5,

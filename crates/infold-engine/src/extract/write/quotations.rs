@@ -14,9 +14,9 @@ use crate::extract::names::MentionOrigin;
 const MAX_COMPARED: usize = 4_000;
 
 /// The worth of a name in a list, where it stands with its file or call.
-const LISTED_NAME_WORTH: f64 = 60.0;
+const LISTED_NAME_WORTH: f64 = 50.0;
 /// The worth of a rare word against that of a word that is likely to be used again.
-const RARITY_WORTH: f64 = 0.15;
+const RARITY_WORTH: f64 = 0.25;
 /// The rarity that a sentence needs to tell something new.
 const FULL_RARITY: f64 = 2.0;
 /// More rarity than this does not count.
@@ -35,11 +35,11 @@ fn place_of(candidate: &Candidate) -> (bool, u64) {
 }
 
 /// A candidate and what it would add for its length.
-pub(super) struct RankedCandidate {
-    pub(super) density: f64,
-    pub(super) at: usize,
+struct RankedCandidate {
+    density: f64,
+    at: usize,
     /// The number of quoted sentences when that was computed.
-    pub(super) quoted: usize,
+    quoted: usize,
 }
 
 impl PartialEq for RankedCandidate {
@@ -76,7 +76,7 @@ impl<'a> SummaryWriter<'a> {
     pub(super) fn fill(&mut self, with_words: bool) {
         let mut heap = BinaryHeap::new();
         if with_words {
-            heap = self.ranked(Candidate::is_quotable);
+            heap = self.ranked(|_| true);
             let headings = self.heading_cost(SAID) + self.heading_cost(SEEN);
             self.left = self.left.saturating_sub(headings);
         }

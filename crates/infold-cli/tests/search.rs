@@ -37,7 +37,34 @@ fn messages_are_found_and_marked() {
         search 'unheard of'
         search -v
         search '\"'
-    "), @"");
+    "), @r#"
+    $ infold search getUserName
+    t1······ 2      user   YYYY-MM-DD hh:mm:ss
+        Fix the login, it times out in [getUserName]
+    $ infold search 'timeout -getUserName'
+    t1······ 5      model  YYYY-MM-DD hh:mm:ss
+        It is a stub; the [timeout] is 30 seconds.
+    $ infold search todo --hidden
+    t1······ 4      tool   YYYY-MM-DD hh:mm:ss · hidden behind e3
+        fn login() { [todo]!() } no space
+    $ infold search login --tool read
+    t1······ 4      tool   YYYY-MM-DD hh:mm:ss · hidden behind e3
+        fn [login]() { todo!() } no space
+    t1······ 3      model  YYYY-MM-DD hh:mm:ss · hidden behind e3
+        where is it? I look. Read src/[login_form.rs] Write a.txt one two
+    $ infold search 検
+    t1······ 6      user   YYYY-MM-DD hh:mm:ss
+        [検索]も 🚀
+    $ infold search --exact 'login() {'
+    t1······ 4      tool   YYYY-MM-DD hh:mm:ss · hidden behind e3
+        fn [login() {] todo!() } no space
+    $ infold search 'unheard of'
+    ! no message has any of: unheard
+    $ infold search -v
+    ! no message has any of: v
+    $ infold search '"'
+    ! `"` has no word to search for
+    "#);
 }
 
 #[test]
@@ -84,7 +111,59 @@ fn messages_and_folds_are_read_as_text() {
         recall T1 --grep STUB
         folds T1 e3
         folds T1 e3 --json
-    "), @"");
+    "), @r#"
+    $ infold recall T1 3-4
+    ── 3 model · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
+    where is it?
+    I look.
+    → Read(file_path: src/login_form.rs)
+    → Write(file_path: a.txt)
+    content (2 lines):
+    one
+    two
+    ── 4 user · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
+    ← result
+    fn login() {
+        todo!()
+    }
+    ← error
+    no space
+    $ infold recall T1 6..
+    ── 6 user · YYYY-MM-DDThh:mm:ss.mmmZ
+    検索も 🚀
+    ── 7 model · YYYY-MM-DDThh:mm:ss.mmmZ
+    done
+    $ infold recall T1 e3
+    ── e3 summary · hides 3..4 · 78 → 38 tokens · YYYY-MM-DDThh:mm:ss.mmmZ
+    [Summary of messages 3..4 (2 folded away; nothing is lost, and recall 3..4 shows them in full)]
+
+    login() was a stub.
+    ── 3 model · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
+    where is it?
+    I look.
+    → Read(file_path: src/login_form.rs)
+    → Write(file_path: a.txt)
+    content (2 lines):
+    one
+    two
+    ── 4 user · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
+    ← result
+    fn login() {
+        todo!()
+    }
+    ← error
+    no space
+    $ infold recall T1 --grep STUB
+    ── 5 model · YYYY-MM-DDThh:mm:ss.mmmZ
+    It is a stub; the timeout is 30 seconds.
+    $ infold folds T1 e3
+    ── e3 summary · hides 3..4 · 78 → 38 tokens · YYYY-MM-DDThh:mm:ss.mmmZ
+    [Summary of messages 3..4 (2 folded away; nothing is lost, and recall 3..4 shows them in full)]
+
+    login() was a stub.
+    $ infold folds T1 e3 --json
+    {"fold":"e3","from":3,"kind":"summary","original_tokens":78,"stand_in":[{"role":"user","text":"[Summary of messages 3..4 (2 folded away; nothing is lost, and recall 3..4 shows them in full)]\n\nlogin() was a stub."}],"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":4,"tokens":38}
+    "#);
 }
 
 #[test]
@@ -108,5 +187,62 @@ fn what_is_not_there_is_an_error_with_a_hint() {
         recall T2 1
         task delete T2 --yes
         recall T2 1
-    "), @"");
+    "), @r#"
+    $ infold recall T1 5..99
+    ! error: message 99 does not exist; the last one is 7
+    ! hint: `infold log t1······` shows all messages and events
+    [2]
+    $ infold recall T1 99..
+    ! error: message 99 does not exist; the last one is 7
+    ! hint: `infold log t1······` shows all messages and events
+    [2]
+    $ infold recall T1 40..12
+    ! error: invalid value '40..12' for '[RANGE|FOLD]': the range `40..12` ends before it starts
+    !
+    ! For more information, try '--help'.
+    [2]
+    $ infold recall T1 e99
+    ! error: event e99 does not exist; the last one is e3
+    ! hint: `infold log t1······` shows all messages and events
+    [2]
+    $ infold recall T2 e1
+    ! error: event e1 is not a fold
+    ! hint: `infold folds t2······` lists the folds
+    [2]
+    $ infold recall T1
+    ! error: no messages named
+    ! hint: name them (12, 12..40, 12.., e3), or search with --grep WORD
+    [2]
+    $ infold recall T1 --grep nowhere
+    ! no message contains `nowhere`
+    $ infold search --regex '('
+    ! error: not a regular expression: unclosed group at character 1
+    ! hint: --exact finds a text as it is written, whatever characters it has
+    [2]
+    $ infold search x --role king
+    ! error: invalid value 'king' for '--role <ROLE>': `king` is no role: user, model, tool or system
+    !
+    ! For more information, try '--help'.
+    [2]
+    $ infold search x --since never
+    ! error: invalid value 'never' for '--since <TIME>': `never` is neither a time (2026-11-15T12:00Z), a date (2026-11-15) nor an age (3d, 12h)
+    !
+    ! For more information, try '--help'.
+    [2]
+    $ infold search x --task ffff
+    ! error: no task `ffff`
+    ! hint: nearest: T2, T1; `infold task list` lists all
+    [2]
+    $ infold task complete T2
+    task T2 completed; it stays readable
+    $ infold recall T2 1
+    ── 1 user · YYYY-MM-DDThh:mm:ss.mmmZ
+    a
+    $ infold task delete T2 --yes
+    task T2 deleted
+    $ infold recall T2 1
+    ! error: no task `T2`
+    ! hint: nearest: T1; `infold task list` lists all
+    [2]
+    "#);
 }

@@ -7,6 +7,7 @@ mod index;
 mod document;
 mod fill;
 mod scope;
+mod filter;
 mod rank;
 mod snippet;
 mod scan;

@@ -403,3 +403,34 @@ fn settle(db: &Connection, path: &Path) -> rusqlite::Result<i64> {
     db.execute_batch(OCCURRENCES)?;
     Ok(VERSION)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use infold_wire::terms::DocumentTerms;
+
+    /// What was read of a log before it was redacted must not be added after that.
+    #[test]
+    fn what_is_not_current_is_not_added() {
+        let mut index = SearchIndex::in_memory().expect("an index");
+        let task = Uuid::from_u128(7);
+        let document = Document {
+            terms: DocumentTerms::of("the secret zebra"),
+            ..Document::default()
+        };
+        let mark = TaskMark {
+            number: 0,
+            through: 1,
+            sum: 0,
+            bytes: 100,
+        };
+        let batch = [(1, document)];
+        let added = index.add(task, &batch, mark, || false).expect("no error");
+        assert_eq!((added, index.mark(task).expect("no error")), (None, None));
+        assert_eq!(index.totals().expect("no error"), (0, 0));
+        let added = index.add(task, &batch, mark, || true).expect("no error");
+        assert_eq!(added, index.mark(task).expect("no error"));
+        index.forget(&[task]).expect("forgotten");
+        assert_eq!(index.totals().expect("no error"), (0, 0));
+    }
+}

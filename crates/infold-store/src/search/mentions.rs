@@ -9,8 +9,8 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use super::fill::Behind;
+use super::filter::in_a_row;
 use super::index::SearchIndex;
-use super::rank::in_a_row;
 use super::scope::{Scope, parts};
 use crate::{Contexts, TaskError};
 

@@ -53,6 +53,8 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     hooks.before_fold                      -
     hooks.after_fold                       -
     redact                                 false                                         default
+    recall.auto                            true                                          default
+    recall.excerpts                        3                                             default
     effective.model                        -
     effective.window                       128000                                        default
     effective.max_tokens                   -
@@ -96,6 +98,8 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     hooks.before_fold                      -
     hooks.after_fold                       -
     redact                                 false                                default
+    recall.auto                            true                                 default
+    recall.excerpts                        3                                    default
     effective.model                        gpt-5                                config.yaml:8
     effective.window                       272000                               model table: gpt-5
     effective.max_tokens                   -

@@ -587,6 +587,8 @@ serve: {upstreams: {ollama: 'http://evil'}}
     hooks.after_fold                       ./tell                        ~/.config/infold/config.yaml:4
     serve.upstreams.gemini                 openai+http://127.0.0.1:8     ~/.config/infold/config.yaml:5
     redact                                 false                         default
+    recall.auto                            true                          default
+    recall.excerpts                        3                             default
     every model.window                     9000                          environment INFOLD_WINDOW
     effective.model                        claude-opus-4-5               ~/.config/infold/config.yaml:1
     effective.window                       9000                          environment INFOLD_WINDOW

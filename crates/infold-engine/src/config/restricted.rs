@@ -85,9 +85,7 @@ impl Restriction<'_> {
     fn rule(&self) -> TrustRule {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         match path.as_slice() {
-            ["context_storage" | "profiles" | "llm" | "recall"] | ["profiles", _] => {
-                TrustRule::Section
-            }
+            ["context_storage" | "profiles" | "llm"] | ["profiles", _] => TrustRule::Section,
             ["redact"] => TrustRule::OnlyOn,
             ["llm", name] if self.providers.contains(name) => TrustRule::Section,
             [
@@ -95,7 +93,6 @@ impl Restriction<'_> {
                 "compression_threshold" | "keep_recent_messages" | "summary_prompt",
             ]
             | ["llm", _, "context_length" | "max_tokens"]
-            | ["recall", "auto" | "tokens" | "excerpts"]
             | [
                 "profiles",
                 _,

@@ -97,7 +97,7 @@ fn print_hit(hit: &SearchHit, out: &mut Output) -> CliResult {
     };
     let task = &hit.task.to_string()[..8];
     let role = paint(role_style(hit.role), fit(&hit.role.to_string(), 7));
-    let time = paint(DIM, &iso(hit.time)[..19].replace('T', " "));
+    let time = paint(DIM, iso(hit.time)[..19].replace('T', " "));
     let name = fit(&format!("{task} {}", hit.seq), 16);
     out.line(format!("{name}{role}{time}{}", paint(FOLD, place)))?;
     let snippet = hit.snippet.marked("\u{1}", "\u{2}");

@@ -126,7 +126,7 @@ fn a_hit_says_who_when_and_behind_which_fold() {
         .expect("a fold");
     drop(writer);
     let answer = ask(&contexts, "refused");
-    let hit: &SearchHit = &answer
+    let hit: &SearchHit = answer
         .hits
         .iter()
         .find(|hit| hit.seq.get() == 6)
@@ -457,7 +457,7 @@ fn what_is_redacted_is_not_in_the_index() {
     contexts
         .redact(id, Target::Messages(&[Span::one(seq)]))
         .expect("redacted");
-    assert_eq!(holders(root.path(), "hunter2"), [PathBuf::new(); 0]);
+    assert_eq!(holders(root.path(), "hunter2"), Vec::<PathBuf>::new());
     assert!(found(&contexts, "hunter2zebra").is_empty());
     assert_eq!(
         found(&contexts, "goodbye"),
@@ -476,13 +476,13 @@ fn a_task_that_is_deleted_or_cleaned_is_not_in_the_index() {
     let cleaned = task(&contexts, &[say("user", "buffalo")]);
     assert_eq!(found(&contexts, "alligator buffalo").len(), 2);
     contexts.delete(deleted).expect("deleted");
-    assert_eq!(holders(root.path(), "alligator"), [PathBuf::new(); 0]);
+    assert_eq!(holders(root.path(), "alligator"), Vec::<PathBuf>::new());
     contexts
         .finish(cleaned, &Outcome::Completed)
         .expect("ended");
     let later = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
     contexts.clean(later, true).expect("cleaned");
-    assert_eq!(holders(root.path(), "buffalo"), [PathBuf::new(); 0]);
+    assert_eq!(holders(root.path(), "buffalo"), Vec::<PathBuf>::new());
     assert!(found(&contexts, "alligator buffalo").is_empty());
 }
 
@@ -496,7 +496,7 @@ fn a_task_whose_directory_a_person_removed_is_forgotten() {
     assert!(found(&contexts, "chameleon").is_empty());
     let deadline = Instant::now() + Duration::from_secs(60);
     contexts.fill_search_index(deadline).expect("filled");
-    assert_eq!(holders(root.path(), "chameleon"), [PathBuf::new(); 0]);
+    assert_eq!(holders(root.path(), "chameleon"), Vec::<PathBuf>::new());
 }
 
 #[test]

@@ -182,11 +182,11 @@ fn what_is_not_there_is_an_error_with_a_hint() {
         search --regex '('
         search x --role king
         search x --since never
-        search x --task ffff
         task complete T2
         recall T2 1
         task delete T2 --yes
         recall T2 1
+        search x --task ffff
     "), @r#"
     $ infold recall T1 5..99
     ! error: message 99 does not exist; the last one is 7
@@ -229,10 +229,6 @@ fn what_is_not_there_is_an_error_with_a_hint() {
     !
     ! For more information, try '--help'.
     [2]
-    $ infold search x --task ffff
-    ! error: no task `ffff`
-    ! hint: nearest: T2, T1; `infold task list` lists all
-    [2]
     $ infold task complete T2
     task T2 completed; it stays readable
     $ infold recall T2 1
@@ -242,6 +238,10 @@ fn what_is_not_there_is_an_error_with_a_hint() {
     task T2 deleted
     $ infold recall T2 1
     ! error: no task `T2`
+    ! hint: nearest: T1; `infold task list` lists all
+    [2]
+    $ infold search x --task ffff
+    ! error: no task `ffff`
     ! hint: nearest: T1; `infold task list` lists all
     [2]
     "#);

@@ -32,6 +32,9 @@ const MAX_REMEMBERED: usize = 32 << 10;
 /// A language is told by so many of its words.
 const MIN_STOP_WORDS: usize = 2;
 
+/// Words with their stems; none if the word is its own.
+type StemCache = HashMap<Rc<str>, Option<Rc<str>>>;
+
 struct Dictionary {
     irregular: HashMap<&'static str, &'static str>,
     /// The stems of each group of synonyms, and the groups of each stem.
@@ -83,9 +86,6 @@ fn stop_words_of(name: &str) -> HashSet<&'static str> {
     lines.flat_map(str::split_whitespace).collect()
 }
 
-/// The stem of a word in each language, as far as it was looked for: none if it is the word itself.
-type StemsByLanguage = [Option<Option<Rc<str>>>; 4];
-
 impl Language {
     const ALL: [Language; 4] = [
         Language::English,
@@ -134,19 +134,18 @@ impl Language {
     /// Returns the stem of a word, unless it is the word itself. Stems of frequent words are remembered.
     pub(super) fn remembered_stem(self, word: &str) -> Option<Rc<str>> {
         thread_local! {
-            static STEMS: RefCell<HashMap<Rc<str>, StemsByLanguage>> = RefCell::default();
+            static REMEMBERED: RefCell<[StemCache; Language::ALL.len()]> = RefCell::default();
         }
-        STEMS.with_borrow_mut(|stems| {
-            if let Some(known) = stems.get(word)
-                && let Some(stem) = &known[self as usize]
-            {
+        REMEMBERED.with_borrow_mut(|remembered| {
+            let stems = &mut remembered[self as usize];
+            if let Some(stem) = stems.get(word) {
                 return stem.clone();
             }
             if stems.len() >= MAX_REMEMBERED {
                 stems.clear();
             }
             let stem: Option<Rc<str>> = self.stem(word).map(|stem| Rc::from(&*stem));
-            stems.entry(word.into()).or_default()[self as usize] = Some(stem.clone());
+            stems.insert(word.into(), stem.clone());
             stem
         })
     }

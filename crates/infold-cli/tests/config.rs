@@ -140,6 +140,8 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     {"key":"hooks.before_fold","origin":"default","value":null}
     {"key":"hooks.after_fold","origin":"default","value":null}
     {"key":"redact","origin":"default","value":false}
+    {"key":"recall.auto","origin":"default","value":true}
+    {"key":"recall.excerpts","origin":"default","value":3}
     {"key":"effective.model","origin":"config.yaml:8","value":"gpt-5"}
     {"key":"effective.window","origin":"model table: gpt-5","value":272000}
     {"key":"effective.max_tokens","origin":"default","value":null}

@@ -62,6 +62,7 @@ fn a_table_says_what_each_strategy_came_to() {
     requests        4     197      40     0   0.000  0.000  0.000        0.0  –
     frequent        4     942      40    40   1.000  0.000  0.000       42.5  × 0.3
     names           4     942      40    40   1.000  0.000  0.000       42.5  × 0.3
+    oracle          4     684      40    40   1.000  1.000  1.000       58.5  × 0.2
 
     Cost at the prices of claude-sonnet-5-5: $2 a million tokens, $0.1 cached, $2.5 written to the cache, $10 for output
     ! cached: what repeats the start of the request before, byte for byte
@@ -188,6 +189,7 @@ fn every_stand_in_is_tried_at_every_size() {
     requests
     frequent
     names
+    oracle
 
     At 1,000 tokens
     stand-in
@@ -199,6 +201,7 @@ fn every_stand_in_is_tried_at_every_size() {
     requests
     frequent
     names
+    oracle
 
     At the agent's size
     stand-in
@@ -211,6 +214,7 @@ fn every_stand_in_is_tried_at_every_size() {
     requests
     frequent
     names
+    oracle
     ! references, words, pairs: of those that are used again later and are not shown, how many in 100 the stand-in holds
     ! mean over points; in brackets, between what bounds 95 of 100 resamples of sessions and points lie
     ");
@@ -244,6 +248,7 @@ fn stand_ins_are_compared_with_what_an_agent_wrote() {
     requests        56         0.0        –    0.0  0.00 (0.00–0.00)    0.0  –
     frequent        92        50.0        –    0.0  0.00 (0.00–0.00)    0.0  –
     names           92        56.2        –    0.0  0.00 (0.00–0.00)    0.0  –
+    oracle          90        31.2        –   72.7  8.00 (8.00–8.00)   44.4  –
     ! references, words, pairs: of those that are used again later and are not shown, how many in 100 the stand-in holds
     ! mean over points; in brackets, between what bounds 95 of 100 resamples of sessions and points lie
     $ infold eval long.jsonl --sizes 1k
@@ -270,8 +275,8 @@ fn trials_are_objects_too() {
         let rows = rows.iter().filter(|row| row["table"] == table);
         rows.collect::<Vec<_>>()
     };
-    // Eight designs at the size given, and nine with the agent's own at its size.
-    assert_eq!((of("sizes").len(), of("points").len()), (17, 17));
+    // Nine designs at the size given, and ten with the agent's own at its size.
+    assert_eq!((of("sizes").len(), of("points").len()), (19, 19));
     for row in of("sizes") {
         let share = &row["references"]["share"];
         assert!(share["low"].as_f64() <= share["mean"].as_f64());

@@ -229,6 +229,8 @@ fn excerpt_text(
         }
     }
     let who = match log.record(source.seq)?.role {
+        // On some wires tool results have the role of the user.
+        _ if !message.answers().is_empty() => "a tool",
         infold_log::Role::User => "the user",
         infold_log::Role::Assistant => "the assistant",
         infold_log::Role::Tool => "a tool",
@@ -240,8 +242,24 @@ fn excerpt_text(
     );
     let room = tokens.saturating_sub(tokens::count(Encoding::O200k, &head) + 8);
     let finder = ReferenceFinder::new(source.references.iter().map(String::as_str));
-    let lines = excerpt_lines(&whole, &finder, room);
-    Ok(lines.map(|lines| format!("{head}\n{lines}\n[End of quotation]")))
+    let lines = excerpt_lines(&whole, &finder, &source.references, room);
+    Ok(lines.map(|lines| format!("{head}\n{}", quoted(&lines))))
+}
+
+/// Marks every line as quoted, so that no line of a message can pass for the end of the quotation or for ours.
+fn quoted(lines: &str) -> String {
+    let visible = |c: char| {
+        if c.is_control() && c != '\t' {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
+    let lines = lines.lines().map(|line| {
+        let line: String = line.chars().map(visible).collect();
+        format!("> {line}")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Finds mentions by reading all hidden messages, the newest first: for tasks without a search index.

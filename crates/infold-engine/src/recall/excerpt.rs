@@ -5,7 +5,7 @@ use infold_wire::tokens::{self, Encoding};
 use crate::references::ReferenceFinder;
 
 /// A longer line is cut around what it mentions.
-const MAX_LINE_CHARS: usize = 400;
+const MAX_LINE_BYTES: usize = 400;
 /// How many lines around a mention are of use.
 const CONTEXT_LINES: usize = 6;
 /// What stands where lines were left out.
@@ -15,7 +15,12 @@ const CUT: &str = "[…]";
 ///
 /// Lines with the most different references come first into the room, and then those nearest to them; what is shown stays in
 /// the order of the message, and every cut is marked.
-pub(super) fn excerpt_lines(text: &str, finder: &ReferenceFinder, room: u64) -> Option<String> {
+pub(super) fn excerpt_lines(
+    text: &str,
+    finder: &ReferenceFinder,
+    references: &[String],
+    room: u64,
+) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut mentions: Vec<(usize, usize)> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
@@ -34,7 +39,7 @@ pub(super) fn excerpt_lines(text: &str, finder: &ReferenceFinder, room: u64) -> 
         if chosen[at].is_some() || lines[at].trim().is_empty() {
             return true;
         }
-        let line = shortened(lines[at], finder);
+        let line = shortened(lines[at], references);
         let size = tokens::count(Encoding::O200k, &line) + 1;
         let fits = size <= *left;
         if fits {
@@ -90,35 +95,59 @@ fn join(lines: &[&str], chosen: &[Option<String>]) -> Option<String> {
     Some(out.trim_end().to_owned())
 }
 
-/// Cuts a long line around the first reference that it mentions.
-fn shortened(line: &str, finder: &ReferenceFinder) -> String {
-    if line.chars().count() <= MAX_LINE_CHARS {
+/// Cuts a long line around the first reference that it mentions. What follows a name says more about it than what stands before.
+fn shortened(line: &str, references: &[String]) -> String {
+    if line.len() <= MAX_LINE_BYTES {
         return line.to_owned();
     }
-    // The window is found by halves, since the finder does not say where a reference stands.
-    let holds = |part: &str| {
-        let mut is_found = false;
-        finder.find(part, |_| is_found = true);
-        is_found
-    };
-    let mut part = line;
-    while part.chars().count() > MAX_LINE_CHARS {
-        let bytes = part.len();
-        let thirds = [
-            &part[..part.floor_char_boundary(bytes * 2 / 3)],
-            &part[part.ceil_char_boundary(bytes / 3)..],
-        ];
-        part = thirds
-            .into_iter()
-            .find(|third| holds(third))
-            .unwrap_or(thirds[0]);
-    }
-    let start = part.as_ptr() as usize - line.as_ptr() as usize;
+    let found = references
+        .iter()
+        .filter_map(|reference| line.find(reference.as_str()));
+    let start = found.min().unwrap_or(0).saturating_sub(MAX_LINE_BYTES / 4);
+    let start = line.floor_char_boundary(start);
+    let end = line.floor_char_boundary(start + MAX_LINE_BYTES);
     let before = if start > 0 { CUT } else { "" };
-    let after = if start + part.len() < line.len() {
-        CUT
-    } else {
-        ""
-    };
-    format!("{before}{part}{after}")
+    let after = if end < line.len() { CUT } else { "" };
+    format!("{before}{}{after}", &line[start..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn excerpt(text: &str, reference: &str, room: u64) -> Option<String> {
+        let finder = ReferenceFinder::new([reference]);
+        excerpt_lines(text, &finder, &[reference.to_owned()], room)
+    }
+
+    #[test]
+    fn lines_around_a_mention_are_quoted_and_cuts_are_marked() {
+        let lines: Vec<String> = (0..40).map(|n| format!("line {n} of many")).collect();
+        let text = lines
+            .join("\n")
+            .replace("line 20 of", "line 20 RETRY_BUDGET of");
+        insta::assert_snapshot!(excerpt(&text, "RETRY_BUDGET", 40).unwrap_or_default(), @r"
+        […]
+        line 18 of many
+        line 19 of many
+        line 20 RETRY_BUDGET of many
+        line 21 of many
+        line 22 of many
+        […]
+        ");
+        assert_eq!(excerpt(&text, "NOWHERE_AT_ALL", 40), None);
+        assert_eq!(excerpt(&text, "RETRY_BUDGET", 2), None);
+    }
+
+    #[test]
+    fn a_long_line_keeps_what_follows_the_name() {
+        let line = format!(
+            "{} huge_ident = 31337 {}",
+            "x ".repeat(5_000),
+            "y ".repeat(5_000)
+        );
+        let quoted = excerpt(&line, "huge_ident", 400).unwrap_or_default();
+        assert!(quoted.contains("huge_ident = 31337"), "{quoted}");
+        assert!(quoted.starts_with(CUT) && quoted.ends_with(CUT));
+    }
 }

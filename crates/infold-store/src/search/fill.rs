@@ -242,7 +242,7 @@ impl Contexts {
                 return Ok(mark.bytes);
             };
             mark = added;
-            if is_end || Instant::now() >= deadline {
+            if mark.through >= end || Instant::now() >= deadline {
                 break;
             }
         }

@@ -220,7 +220,7 @@ impl SearchIndex {
     }
 
     /// Adds messages of a task and moves its mark, all or nothing; nothing if `is_current` says that they are not what the log
-    /// holds any more.
+    /// holds any more. If another process was faster, returns the mark that it left and adds nothing.
     ///
     /// That is asked when nobody else can write: whoever redacts a log replaces it first and forgets it here second, so what is
     /// added before is forgotten, and what was read before is not added after.
@@ -234,6 +234,20 @@ impl SearchIndex {
         self.write(|db| {
             if !is_current() {
                 return Ok(None);
+            }
+            let known = db
+                .prepare_cached("SELECT number, through, sum, bytes FROM tasks WHERE task = ?1")?
+                .query_row([task.as_bytes()], read_mark)
+                .optional()?;
+            let first = documents.first().map_or(mark.through + 1, |(seq, _)| *seq);
+            match known {
+                // Another process indexed this meanwhile: the caller goes on from there.
+                Some(known) if mark.number != known.number || known.through >= first => {
+                    return Ok(Some(known));
+                }
+                // It was forgotten meanwhile.
+                None if mark.number != 0 => return Ok(None),
+                _ => {}
             }
             let number = match mark.number {
                 0 => {
@@ -430,7 +444,22 @@ mod tests {
         assert_eq!(index.totals().expect("no error"), (0, 0));
         let added = index.add(task, &batch, mark, || true).expect("no error");
         assert_eq!(added, index.mark(task).expect("no error"));
+        // Who comes second, new to the task or not, goes on from where the first got.
+        let first = added.expect("a mark");
+        for late in [
+            mark,
+            TaskMark {
+                through: 1,
+                ..first
+            },
+        ] {
+            let added = index.add(task, &batch, late, || true).expect("no error");
+            assert_eq!(added, Some(first));
+        }
+        assert_eq!(index.totals().expect("no error").0, 1);
         index.forget(&[task]).expect("forgotten");
         assert_eq!(index.totals().expect("no error"), (0, 0));
+        let added = index.add(task, &batch, first, || true);
+        assert_eq!(added.expect("no error"), None, "it was forgotten meanwhile");
     }
 }

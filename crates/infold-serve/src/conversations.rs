@@ -49,6 +49,8 @@ pub struct Conversations {
 /// What all exchanges share. Nothing in it would be missed after a restart.
 pub(crate) struct Core {
     pub contexts: Contexts,
+    /// Set when the search index is not to be filled any more; locked while it is being filled.
+    pub is_search_ended: Arc<Mutex<bool>>,
     pub config: Arc<Config>,
     pub metrics: Arc<Metrics>,
     pub events: LiveEvents,
@@ -167,6 +169,7 @@ impl Conversations {
             events: LiveEvents::default(),
             opening_locks: std::array::from_fn(|_| Mutex::new(())),
             creation: CreationLimit::default(),
+            is_search_ended: Arc::default(),
             contexts,
             config,
             metrics,
@@ -220,6 +223,7 @@ impl Conversations {
 
     /// Closes all tasks.
     pub fn close(&self) {
+        *crate::locked(&self.core.is_search_ended) = true;
         self.core.background.drain();
         self.core.pool.close_all();
         self.core.write_out();

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use infold_store::RegistryError;
-use infold_store::TaskError;
+use infold_store::{Contexts, Durability, RegistryError, TaskError};
 
 use crate::conversations::Core;
+use crate::locked;
 
 /// How often the logs are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -17,6 +17,8 @@ const MAX_SHARE: u32 = 20;
 
 /// Starts the thread, which ends with `core`.
 pub(crate) fn start(core: &Arc<Core>) {
+    // A registry of its own: a server that ends while the index is filled closes its databases all the same.
+    let contexts = Contexts::new(core.contexts.root(), Durability::Never);
     let core = Arc::downgrade(core);
     // Without it the index is filled by whoever searches.
     let _ = std::thread::Builder::new()
@@ -26,9 +28,17 @@ pub(crate) fn start(core: &Arc<Core>) {
             let mut pause = INTERVAL;
             loop {
                 std::thread::sleep(pause);
-                let Some(core) = core.upgrade() else { return };
+                let Some(ended) = core.upgrade().map(|core| Arc::clone(&core.is_search_ended))
+                else {
+                    return;
+                };
+                // Whoever ends the server waits until nothing is being filled.
+                let ended = locked(&ended);
+                if *ended {
+                    return;
+                }
                 let started = Instant::now();
-                match core.contexts.fill_search_index(started + SLICE) {
+                match contexts.fill_search_index(started + SLICE) {
                     Ok(coverage) => {
                         let is_behind = coverage.searched_bytes < coverage.total_bytes;
                         let took = started.elapsed();
@@ -49,7 +59,10 @@ pub(crate) fn start(core: &Arc<Core>) {
                                     | RegistryError::Busy { .. }
                             )
                         );
-                        if !is_expected && !is_reported {
+                        if !is_expected
+                            && !is_reported
+                            && let Some(core) = core.upgrade()
+                        {
                             core.pool.report(&error.into());
                             is_reported = true;
                         }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::derived::Derived;
-use crate::dirs::PLACES;
+use crate::dirs::is_among_ended;
 use crate::file::move_aside;
 use crate::lock::{Lock, Taken};
 use crate::log::{continued_by, kept_parent};
@@ -214,8 +214,7 @@ impl Contexts {
         writer: &mut Writer,
         registry: &Registry,
     ) -> Result<Option<String>, TaskError> {
-        let is_moved = dir.parent().is_some_and(|place| place.ends_with(PLACES[1]));
-        if !is_moved || end_of(writer.log())?.is_some() {
+        if !is_among_ended(dir) || end_of(writer.log())?.is_some() {
             return Ok(None);
         }
         let row = registry.get(id)?.filter(|row| row.status.is_end());

@@ -195,13 +195,12 @@ impl Contexts {
         let is_running = end_of(writer.log())?.is_none();
         drop(writer);
         self.enter(id, registry)?;
-        match registry.get(id)?.is_some_and(|row| row.status.is_end()) {
-            true if is_running => {
-                registry.set_status(id, Status::Running, Timestamp::now())?;
-            }
+        let is_ended = registry.get(id)?.is_some_and(|row| row.status.is_end());
+        if is_ended && is_running {
+            registry.set_status(id, Status::Running, Timestamp::now())?;
+        } else if is_ended {
             // One that ended is where those are that ended.
-            true => self.carry_end_through(id)?,
-            false => {}
+            self.carry_end_through(id)?;
         }
         Ok(done)
     }

@@ -97,7 +97,7 @@ pub use registry::{
 };
 pub use repair::Repair;
 pub use search::{
-    Coverage, Matching, MentionIndex, SearchAnswer, SearchHit, SearchRequest, Snippet,
+    IndexCoverage, Matching, MentionIndex, SearchAnswer, SearchHit, SearchRequest, Snippet,
 };
 pub use secrets::{Scanned, SecretPlace, StoredSecret};
 pub use show::Visit;

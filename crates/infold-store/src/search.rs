@@ -23,7 +23,7 @@ use infold_wire::{ContentBlock, Message, searchable_text};
 use uuid::Uuid;
 
 use crate::{Contexts, Log, RegistryError, TaskError};
-pub use fill::Coverage;
+pub use fill::IndexCoverage;
 pub(crate) use index::SearchIndex;
 pub use mentions::MentionIndex;
 use scope::Scope;
@@ -110,7 +110,7 @@ pub struct SearchAnswer {
     /// The words that were looked for, folded; none if something else than words was.
     pub words: Vec<String>,
     /// How much was searched.
-    pub coverage: Coverage,
+    pub coverage: IndexCoverage,
 }
 
 /// A message that was found, before anything of it is read.

@@ -31,7 +31,7 @@ const MAX_TERM_BYTES: usize = 64;
 
 /// Calls `visit` with the terms of a text, in order: the parts of an identifier or a path, then the whole.
 pub fn each_term(text: &str, visit: &mut dyn FnMut(Term<'_>)) {
-    let mut scanner = Scanner {
+    let mut scanner = TermScanner {
         text,
         at: 0,
         term: String::new(),
@@ -53,7 +53,7 @@ pub fn each_term(text: &str, visit: &mut dyn FnMut(Term<'_>)) {
     }
 }
 
-struct Scanner<'a, 'v> {
+struct TermScanner<'a, 'v> {
     text: &'a str,
     at: usize,
     /// The term that is being written.
@@ -61,7 +61,7 @@ struct Scanner<'a, 'v> {
     visit: &'v mut dyn FnMut(Term<'_>),
 }
 
-impl Scanner<'_, '_> {
+impl TermScanner<'_, '_> {
     fn peek(&self) -> Option<char> {
         self.text[self.at..].chars().next()
     }

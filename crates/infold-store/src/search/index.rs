@@ -26,7 +26,7 @@ pub struct SearchIndex {
 pub(crate) const NAME: &str = "search.db";
 
 /// The version of the tables and of how terms are made: one of another version is made anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// How far a task is indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

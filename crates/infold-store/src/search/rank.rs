@@ -15,7 +15,7 @@ use crate::RegistryError;
 /// How soon more occurrences of a term add nothing.
 const K1: f64 = 1.2;
 /// How much a long message has to have more of them than a short one.
-const B: f64 = 0.4;
+const B: f64 = 0.3;
 /// What a word with the same stem counts, beside the word itself.
 const STEM_WEIGHT: f64 = 0.7;
 /// What the part of an identifier counts, beside the whole.
@@ -26,6 +26,9 @@ const SYNONYM_WEIGHT: f64 = 0.5;
 const KIN_WEIGHT: f64 = 0.3;
 /// What a term counts that stands in the message before or after, and two away: a question and its answer are found together.
 const NEIGHBOUR_WEIGHTS: [f64; 2] = [0.3, 0.1];
+
+/// How much better a message is that has all terms itself, beside one that has few of them often.
+const COVERAGE_WEIGHT: f64 = 0.5;
 
 /// So many occurrences of a term are read; one that has more is common, and is looked up in what the others find.
 const MAX_OCCURRENCES: usize = 12_000;
@@ -412,16 +415,19 @@ fn scored(
     let mut scored: Vec<(i64, i64, f64)> = Vec::with_capacity(times.len());
     for (row, time) in times {
         let mut score = 0.0;
+        let mut own_terms = 0;
         for (at, weight) in weights.iter().enumerate() {
             let value = |row: i64| values.get(&row).map_or(0.0, |values| values[at]);
             let mut sum = value(row);
+            own_terms += usize::from(sum > 0.0);
             for (distance, share) in (1..).zip(NEIGHBOUR_WEIGHTS) {
                 let beside = value(row - distance).max(value(row + distance));
                 sum += share * beside;
             }
             score += weight * sum;
         }
-        scored.push((row, time, score));
+        let coverage = own_terms as f64 / weights.len().max(1) as f64;
+        scored.push((row, time, score * (1.0 + COVERAGE_WEIGHT * coverage)));
     }
     scored.sort_by(|one, other| {
         other

@@ -10,6 +10,7 @@ use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Recall,
 use infold_wire::digest::Digest;
 use infold_wire::{Json, estimate_tokens, quote};
 
+use crate::redacted_values::RedactedValue;
 use crate::{Status, stored};
 pub use usage::{Failure, Purpose, Usage};
 
@@ -169,6 +170,8 @@ pub struct RedactLine {
     pub texts: u64,
     /// Names of the conversation that were redacted, as the conversation index has them since.
     pub names: Vec<String>,
+    /// The redacted texts that are recognised in later frames.
+    pub values: Vec<RedactedValue>,
 }
 
 /// How much of messages was redacted.
@@ -196,8 +199,14 @@ impl RedactLine {
         } else {
             format!(r#","names":[{}]"#, names.join(","))
         };
+        let values: Vec<String> = self.values.iter().map(RedactedValue::encode).collect();
+        let values = if values.is_empty() {
+            String::new()
+        } else {
+            format!(r#","values":[{}]"#, values.join(","))
+        };
         format!(
-            r#","extent":"{extent}","messages":[{}],"texts":{}{names}"#,
+            r#","extent":"{extent}","messages":[{}],"texts":{}{names}{values}"#,
             messages.join(","),
             self.texts
         )
@@ -219,6 +228,9 @@ impl RedactLine {
             names: json.get("names").map_or(Some(Vec::new()), |names| {
                 let names = names.elements().map(|name| Some(name.text()?.into_owned()));
                 names.collect()
+            })?,
+            values: json.get("values").map_or(Some(Vec::new()), |values| {
+                values.elements().map(RedactedValue::decode).collect()
             })?,
         })
     }

@@ -24,9 +24,11 @@ use crate::event::Extent;
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::lock::Lock;
+use crate::redacted_values::FoundValues;
 use crate::{Contexts, Log, LogError, TaskError, push_journal, repair, stored};
 use rewrite::{Rewrite, Staged};
 use staging::{RedactionPlan, Staging};
+pub(crate) use texts::marker;
 use words::Words;
 
 /// Finds what is to go in a text: ranges of its bytes, in order and apart.
@@ -105,7 +107,8 @@ impl Contexts {
         let mut family = self.family(id, target)?;
         let left = self.select(id, target, &mut family)?;
         self.with_search(target, &family, |find, extent| {
-            let rewrite = Rewrite::new(self, &family, find, extent)?;
+            let values = FoundValues::default();
+            let rewrite = Rewrite::new(self, &family, (find, &values), extent)?;
             let preview = |at: usize| rewrite.preview(at);
             let (redaction, _) = self.plan(&family, &rewrite, find, left, preview)?;
             Ok(redaction)
@@ -122,7 +125,9 @@ impl Contexts {
         let mut locks = self.lock_all(&family)?;
         let left = self.select(id, target, &mut family)?;
         let (redaction, plan) = self.with_search(target, &family, |find, extent| {
-            let rewrite = Rewrite::new(self, &family, find, extent)?;
+            let values = FoundValues::default();
+            let collect = |text: &str| values.collect(text, find(text));
+            let rewrite = Rewrite::new(self, &family, (&collect, &values), extent)?;
             let stage = |at: usize| rewrite.stage(at, &staging);
             self.plan(&family, &rewrite, find, left, stage)
         })?;
@@ -190,7 +195,7 @@ impl Contexts {
         }
         rewrite.stage_rows(&mut plan)?;
         plan.removed.extend(copies::leftovers(self, find)?);
-        redaction.entries = plan.rows.len() + plan.names.len();
+        redaction.entries = plan.rows.len() + plan.models.len() + plan.names.len();
         redaction.removed.clone_from(&plan.removed);
         if !redaction.is_empty() {
             for one in family {

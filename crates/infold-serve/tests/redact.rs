@@ -162,6 +162,36 @@ fn a_conversation_is_found_again_when_the_index_is_lost_after_a_redaction() {
     );
 }
 
+/// What a conversation of one message is known by depends on more than the message.
+#[test]
+fn a_conversation_of_one_message_is_found_again_when_the_index_is_lost() {
+    for name in [None, Some("nightly")] {
+        for is_answered in [true, false] {
+            let mut office = Office::new(100_000);
+            let name = || name.map(|name| ConversationName::Given(name.to_owned()));
+            let said = [user(&format!("my key is {SECRET}"))];
+            let turn = |office: &Office| match is_answered {
+                true => office.turn(&said, "well", name()),
+                false => office.ask(&said, name()).0.task(),
+            };
+            let task = turn(&office);
+            office.conversations.release(task);
+            of("1", None)
+                .carry_out(office.conversations.contexts(), task)
+                .expect("it is redacted");
+            office.restart_without_index();
+            assert_eq!(turn(&office), task);
+            assert_eq!(office.tasks(), 1);
+            assert!(!all(office.conversations.contexts().root()).contains(SECRET));
+            // The same words to another model are another conversation.
+            let body = json!({"model": "other", "messages": said});
+            let call = office.call(Wire::Chat, &body, None);
+            let accepted = office.conversations.accept(&call).expect("it is taken");
+            assert_ne!(accepted.exchange.task(), task);
+        }
+    }
+}
+
 #[test]
 fn an_output_in_pieces_is_known_when_one_of_them_was_redacted() {
     for gone in ["2", "3", "4", "2..4"] {

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use infold_log::{Past as _, Role, Seq};
 use infold_store::{ChainIndex, Contexts, Key, Log, Metadata, RegistryError};
-use infold_wire::RequestOptions;
 use infold_wire::digest::{self, Digest};
+use infold_wire::request_options::RequestOptions;
 use quick_cache::sync::Cache;
 use uuid::Uuid;
 

@@ -267,6 +267,48 @@ fn a_system_prompt_of_a_chat_request_goes_from_its_frames_too() {
     assert!(!proxy.kept().contains(SECRET), "{}", proxy.kept());
 }
 
+/// A client changes its system prompt and its tools, and goes on with the secret in them.
+#[test]
+fn a_secret_does_not_come_back_with_a_changed_prompt_on_any_wire() {
+    for wire in Wire::ALL {
+        let server = Server::start(Script::new().otherwise(|_| Step::say("fine")));
+        let proxy = Proxy::to(&server.url());
+        let mut said = Vec::new();
+        let mut turn = |version: u32| {
+            said.push(message(wire, "user", &format!("question {version}")));
+            let prompt = format!("The password is {SECRET}; version {version}.");
+            let mut body: Value = serde_json::from_slice(&body(wire, &said)).expect("JSON");
+            match wire {
+                Wire::Chat | Wire::Ollama => {
+                    let list = body["messages"].as_array_mut().expect("messages");
+                    list.insert(0, json!({"role": "system", "content": prompt}));
+                }
+                Wire::Anthropic => body["system"] = json!([{"type": "text", "text": prompt}]),
+                Wire::Responses => body["instructions"] = json!(prompt),
+                Wire::Gemini => body["systemInstruction"] = json!({"parts": [{"text": prompt}]}),
+            }
+            body["metadata"] = json!({"user_id": format!("{SECRET}-{version}")});
+            let sent = body.to_string().into_bytes();
+            let (path, headers) = place(wire, false);
+            let answer = proxy.post(path, headers, &sent);
+            assert_eq!(answer.status, 200, "{wire}: {}", answer.text());
+            let seen = server.last_call().expect("it was asked");
+            assert_eq!(seen.body.as_deref(), Some(&*sent), "{wire}");
+            said.push(message(wire, "assistant", "fine"));
+            let task = answer.header("x-infold-task").expect("it is recorded");
+            task.parse::<Uuid>().expect("an id")
+        };
+        let task = turn(1);
+        assert!(proxy.kept().contains(SECRET), "{wire}");
+        redact(&proxy, task, &of("", Some(SECRET)));
+        for version in 2..5 {
+            assert_eq!(turn(version), task, "{wire}");
+            assert!(!proxy.kept().contains(SECRET), "{wire}: {}", proxy.kept());
+        }
+        assert!(proxy.kept().contains("version 4"), "{wire}");
+    }
+}
+
 #[test]
 fn names_of_conversations_go_too_while_the_server_has_its_databases_open() {
     for is_deleted in [true, false] {

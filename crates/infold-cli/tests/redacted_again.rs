@@ -142,6 +142,8 @@ fn what_a_killed_process_left_has_a_command_that_removes_it() {
     let dir = home.running("T1");
     let left = dir.with_file_name(format!(".{}", home.task("T1")));
     fs::rename(&dir, &left).expect("hidden");
+    // It has no row yet.
+    fs::remove_file(home.contexts().join("tasks.db")).expect("removed");
     let found = home.objects("doctor --secrets");
     assert!(!found.is_empty());
     for one in &found {

@@ -93,6 +93,28 @@ fn a_pattern_with_quotes_takes_arguments_and_tool_records_and_leaves_json() {
 }
 
 #[test]
+fn a_match_that_spans_texts_of_a_message_is_told_and_the_command_fails() {
+    let home = Home::new();
+    home.run("task new", b"");
+    let blocks = json!({"role": "user", "content": [
+        {"type": "text", "text": format!("half {SECRET}")}, {"type": "text", "text": "other half"}]});
+    let lines = format!("{}{blocks}\n", common::said("user", "half other"));
+    home.run("task push T1", lines.as_bytes());
+    for (pattern, is_done) in [
+        ("7741\",\"type[^o]*other", false),
+        ("half other|7741\",\"type[^o]*other", true),
+    ] {
+        let command = || home.command("redact T1 --yes --pattern");
+        let ran = command().arg(pattern).output().expect("it runs");
+        let text = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(1), "{text}");
+        assert!(text.contains("across several texts of message 2"), "{text}");
+        let log = fs::read_to_string(home.running("T1").join("messages.jsonl"));
+        assert_eq!(log.expect("a log").contains("[redacted e"), is_done);
+    }
+}
+
+#[test]
 fn the_command_that_is_named_for_a_secret_in_a_frame_takes_it_out() {
     let home = Home::new();
     home.file("talk.jsonl", talk(&["hi", "hello"]));

@@ -208,9 +208,9 @@ fn find_staying(place: SecretPlace, line: &[u8]) -> Vec<FoundSecret> {
 
 /// Returns the members of a frame that name tools or hold messages, without their texts.
 fn names_of_frame(set: Json<'_>) -> Vec<u8> {
-    let mut all = |text: &str| match text {
-        "" => Vec::new(),
-        text => vec![0..text.len()],
+    let mut all = |text: &str| {
+        let whole = (!text.is_empty()).then_some(0..text.len());
+        whole.into_iter().collect()
     };
     let members = set.members().filter(|(key, _)| has_names(&key.name()));
     let members = members.filter_map(|(_, value)| {

@@ -156,6 +156,8 @@ fn every_column_and_every_name_of_a_model_is_redacted() {
     let (root, contexts) = store();
     let text = || Some(format!("it is {SECRET}"));
     let metadata = Metadata {
+        task_source: text(),
+        task_type: text(),
         owner: text(),
         repo: text(),
         task_id: text(),
@@ -206,6 +208,8 @@ fn every_column_and_every_name_of_a_model_is_redacted() {
 fn redacted_names_of_tasks_are_not_written_again() {
     let (root, contexts) = store();
     let metadata = || Metadata {
+        task_source: Some(format!("source {SECRET}")),
+        task_type: Some(format!("type {SECRET}")),
         owner: Some(format!("owner {SECRET}")),
         repo: Some(format!("repo {SECRET}")),
         task_id: Some(format!("id {SECRET}")),

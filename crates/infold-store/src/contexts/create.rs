@@ -137,6 +137,7 @@ impl Contexts {
     pub(crate) fn keep_names_redacted(&self, metadata: &mut Metadata) -> Result<(), TaskError> {
         let Metadata {
             task_source,
+            task_type,
             task_id,
             owner,
             repo,
@@ -144,11 +145,13 @@ impl Contexts {
             ..
         } = metadata;
         // The names of conversations are looked up in their own index.
-        let task_id = task_id
-            .as_mut()
-            .filter(|_| task_source.as_deref() != Some("proxy"));
+        if task_source.as_deref() == Some("proxy") {
+            return Ok(());
+        }
         for (column, name) in [
-            ("task_id", task_id),
+            ("task_id", task_id.as_mut()),
+            ("task_type", task_type.as_mut()),
+            ("task_source", task_source.as_mut()),
             ("owner", owner.as_mut()),
             ("repo", repo.as_mut()),
             ("user", user.as_mut()),

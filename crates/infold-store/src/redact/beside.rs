@@ -142,12 +142,13 @@ impl Rewrite<'_> {
         for (key, value) in members.into_iter().rev() {
             let new = match &*key.name() {
                 b"uuid" | b"created_at" | b"process_id" | b"wire" => continue,
-                // By these a conversation of the proxy is known as one.
-                b"task_source" | b"task_type" => {
+                b"task_source" | b"task_type"
+                    if value.text().is_some_and(|said| is_ours(&said)) =>
+                {
                     text.leave(&value.text().unwrap_or_default());
                     continue;
                 }
-                b"task_id" | b"owner" | b"repo" | b"user" => {
+                b"task_source" | b"task_type" | b"task_id" | b"owner" | b"repo" | b"user" => {
                     let name = value.text().and_then(|name| text.name(&name));
                     name.map(|name| quote(&name))
                 }
@@ -203,6 +204,8 @@ impl Rewrite<'_> {
             let mut columns = vec![("title", row.title), ("error_message", row.error_message)];
             if self.extent == Extent::Matches {
                 columns.extend([
+                    ("task_source", row.task_source.filter(|said| !is_ours(said))),
+                    ("task_type", row.task_type.filter(|said| !is_ours(said))),
                     ("owner", row.owner),
                     ("repo", row.repo),
                     ("task_id", row.task_id),
@@ -216,7 +219,9 @@ impl Rewrite<'_> {
             }
             for (column, said) in columns {
                 let said = said.and_then(|said| match column {
-                    "task_id" | "owner" | "repo" | "user" => text.name(&said),
+                    "task_source" | "task_type" | "task_id" | "owner" | "repo" | "user" => {
+                        text.name(&said)
+                    }
                     _ => text.replaced(&said),
                 });
                 if let Some(said) = said {
@@ -247,6 +252,11 @@ impl Rewrite<'_> {
         let gone = names.into_iter().filter(is_gone);
         Ok(gone.filter_map(|key| redacted_key(&key)).collect())
     }
+}
+
+/// Returns whether a source or type of a task is one by which a conversation of the proxy is known.
+fn is_ours(said: &str) -> bool {
+    matches!(said, "proxy" | "named" | "session")
 }
 
 /// A file of lines on its way; kept only if it is not what it was.

@@ -1,6 +1,7 @@
 //! Tests of reading and writing events.
 
 use super::*;
+use crate::redacted_values::RedactedValue;
 
 fn values() -> Vec<RedactedValue> {
     let json = br#"{"bytes":7,"sum":4294967295,"digest":"0af3"}"#;

@@ -61,6 +61,12 @@ impl Contexts {
             }
             self.forget_gone_in_search()?;
         }
+        let unborn = self.remove_unborn(&registry)?;
+        if unborn > 0 {
+            done.push(format!(
+                "what was left of {unborn} task(s) that never came to be was removed"
+            ));
+        }
         // A fork is recorded before it is made, and keeps the row of what it continues.
         for id in registry.forks()? {
             if self.place(id).is_none() {

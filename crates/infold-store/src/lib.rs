@@ -69,6 +69,7 @@ mod fork_point;
 mod doctor;
 mod redact;
 mod redacted_name;
+mod redacted_values;
 mod secrets;
 mod search;
 pub use chain_index::{ChainIndex, Key, KnownChain};
@@ -91,6 +92,7 @@ pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
 pub use redact::{RedactedTask, Redaction, Target};
 pub use redacted_name::redacted_name;
+pub use redacted_values::RedactedValue;
 pub use registry::{
     Counters, Filter, LearnedWindow, Outcome, Quirks, Registry, RegistryError, Report, Status,
     StatusError, TaskRow,

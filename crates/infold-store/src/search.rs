@@ -63,6 +63,18 @@ pub enum Matching<'a> {
     Find(&'a dyn Fn(&str) -> Vec<Range<usize>>),
 }
 
+impl Contexts {
+    /// Says what is wrong with the search index; nothing if it is sound, or not there.
+    pub fn check_search_index(&self) -> Result<Option<String>, RegistryError> {
+        SearchIndex::check(self.root())
+    }
+
+    /// Removes the search index. The next search makes a new one.
+    pub fn remove_search_index(&self) -> Result<(), RegistryError> {
+        SearchIndex::remove(self.root())
+    }
+}
+
 impl<'a> SearchRequest<'a> {
     /// A search of all tasks for a query.
     pub fn new(matching: Matching<'a>) -> SearchRequest<'a> {

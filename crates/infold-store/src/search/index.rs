@@ -87,6 +87,20 @@ impl SearchIndex {
         })
     }
 
+    /// Says what is wrong with the index of a contexts directory; nothing if it is sound, or not there.
+    pub fn check(root: &Path) -> Result<Option<String>, RegistryError> {
+        if !root.join(NAME).exists() {
+            return Ok(None);
+        }
+        let checked =
+            SearchIndex::open_as_is(root).and_then(|mut index| index.run(database::check));
+        match checked {
+            Err(RegistryError::Damaged { reason, .. }) => Ok(Some(format!("is damaged: {reason}"))),
+            Err(RegistryError::TooNew { found, .. }) => Ok(Some(format!("is of version {found}"))),
+            checked => Ok(checked?.map(|reason| format!("is damaged: {reason}"))),
+        }
+    }
+
     /// Removes the index of a contexts directory. Nothing of it is set aside: it holds nothing that the logs do not.
     pub fn remove(root: &Path) -> Result<(), RegistryError> {
         if let Some(aside) = database::set_aside(root, NAME, None)? {

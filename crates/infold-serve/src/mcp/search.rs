@@ -1,0 +1,142 @@
+//! `search_history` and `list_conversations`.
+
+use infold::search::{SearchQuery, describe_coverage, describe_place};
+use infold_store::{SearchHit, TaskRow, iso};
+
+use super::arguments::Arguments;
+use super::history::{MAX_RESULT_CHARS, Reach};
+use super::{History, Scope, ToolFailure};
+
+/// So many hits are given unless more are asked for.
+const DEFAULT_HITS: u64 = 10;
+/// No answer has more hits.
+const MAX_HITS: u64 = 50;
+/// So many conversations are listed unless fewer are asked for.
+const MAX_LISTED: u64 = 50;
+
+/// `search_history`
+pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+    let text = arguments.required("query")?;
+    let limit = arguments.number("limit", 1)?.unwrap_or(DEFAULT_HITS);
+    let reach = history.reach("search_history", arguments)?;
+    if reach.rows.is_empty() {
+        return Err(history.nothing());
+    }
+    let tasks = match (arguments.text("task")?.as_deref(), reach.own) {
+        (Some("all"), _) | (None, None) => None,
+        (Some(name), _) => Some(vec![history.named(name, &reach)?]),
+        (None, Some(own)) => Some(vec![own]),
+    };
+    let is_part = tasks.is_some() && reach.rows.len() > 1;
+    let all = || reach.rows.iter().map(|row| row.uuid).collect();
+    let query = SearchQuery {
+        text,
+        tasks: match (tasks, &history.scope) {
+            (None, Scope::All) => None,
+            (tasks, _) => Some(tasks.unwrap_or_else(all)),
+        },
+        limit: Some(limit.min(MAX_HITS) as usize),
+        ..SearchQuery::default()
+    };
+    let answer = query.run(&history.contexts)?;
+    let mut out = String::new();
+    if answer.hits.is_empty() {
+        out += &query.describe(&answer);
+        if is_part {
+            out += &other_conversations(&reach);
+        }
+    } else {
+        push_hits(&answer.hits, &mut out);
+    }
+    if let Some(coverage) = describe_coverage(&answer) {
+        out += &format!("\n{coverage}; search again to have more of them searched");
+    }
+    Ok(out)
+}
+
+fn other_conversations(reach: &Reach) -> String {
+    let others = reach.rows.len() - 1;
+    format!(" in this conversation; `task`: \"all\" searches the {others} other(s) too")
+}
+
+/// Writes as many hits as there is room for.
+fn push_hits(hits: &[SearchHit], out: &mut String) {
+    let mut used = 0;
+    for (at, hit) in hits.iter().enumerate() {
+        let text = hit_text(hit);
+        used += text.chars().count();
+        if used > MAX_RESULT_CHARS {
+            let left = hits.len() - at;
+            *out += &format!("… {left} more hit(s) left out: search for fewer or rarer words\n");
+            return;
+        }
+        *out += &text;
+    }
+    *out += "Read a message and those around it: recall, with `range` such as ";
+    let seq = hits[0].seq.get();
+    *out += &format!("{}..{}", seq.saturating_sub(2).max(1), seq + 2);
+    *out += &format!(" and `task` {}.", &hits[0].task.to_string()[..8]);
+}
+
+fn hit_text(hit: &SearchHit) -> String {
+    format!(
+        "message {} of {} · {} · {}{}\n    {}\n",
+        hit.seq,
+        &hit.task.to_string()[..8],
+        hit.role,
+        &iso(hit.time)[..19],
+        describe_place(hit.place),
+        hit.snippet.marked("[", "]").replace('\n', "\n    ")
+    )
+}
+
+/// `list_conversations`
+pub fn list(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+    let limit = arguments.number("limit", 1)?.unwrap_or(MAX_LISTED);
+    let from = arguments.number("from", 1)?.unwrap_or(1);
+    let reach = history.reach("list_conversations", arguments)?;
+    if reach.rows.is_empty() {
+        return Err(history.nothing());
+    }
+    let total = reach.rows.len() as u64;
+    let rows = reach.rows.iter().zip(1..).skip((from - 1) as usize);
+    let mut out = String::new();
+    let mut next = from;
+    for (row, number) in rows.take(limit.min(MAX_LISTED) as usize) {
+        let line = row_text(row, reach.own == Some(row.uuid));
+        if out.len() + line.len() > MAX_RESULT_CHARS {
+            break;
+        }
+        out += &line;
+        next = number + 1;
+    }
+    if next <= total {
+        out += &format!("… {} more: `from` {next}\n", total + 1 - next);
+    }
+    if out.is_empty() {
+        return Err(ToolFailure::new(format!(
+            "there are only {total} conversations"
+        )));
+    }
+    Ok(out)
+}
+
+fn row_text(row: &TaskRow, is_own: bool) -> String {
+    let active = row.active_at.unwrap_or(row.created_at);
+    let about = row.title.as_deref().unwrap_or("(nothing said yet)");
+    let part = |text: &Option<String>| {
+        let text = text.as_deref().map(|text| infold_wire::shorten(text, 100));
+        text.map(|text| format!(" · {text}")).unwrap_or_default()
+    };
+    format!(
+        "{} · {}{} · {} · {} tokens{}{}\n    {}\n",
+        &row.uuid.to_string()[..8],
+        row.status,
+        if is_own { " · this conversation" } else { "" },
+        active.strftime("%Y-%m-%d %H:%M"),
+        infold::numbers::number(row.counters.tokens),
+        part(&row.agent),
+        part(&row.cwd),
+        infold_wire::shorten(about, 300)
+    )
+}

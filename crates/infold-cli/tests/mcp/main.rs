@@ -197,7 +197,7 @@ fn a_configuration_is_printed_for_each_agent() {
         "goose --all",
         "opencode --contexts c",
         "claude --http",
-        "codex --http http://host/infold/mcp --dir 'a b'",
+        "codex --http http://host/infold/mcp --dir '/srv/a b'",
         "gemini --http",
         "goose --http",
         "opencode --http",

@@ -72,10 +72,12 @@ fn push_hits(hits: &[SearchHit], out: &mut String) {
         }
         *out += &text;
     }
-    *out += "Read a message and those around it: recall, with `range` such as ";
-    let seq = hits[0].seq.get();
-    *out += &format!("{}..{}", seq.saturating_sub(2).max(1), seq + 2);
-    *out += &format!(" and `task` {}.", &hits[0].task.to_string()[..8]);
+    let (seq, task) = (hits[0].seq.get(), hits[0].task.to_string());
+    let before = seq.saturating_sub(2).max(1);
+    *out += &format!(
+        "Read messages in full: recall, with `range` such as {before}..{seq} and `task` {}.\n",
+        &task[..8]
+    );
 }
 
 fn hit_text(hit: &SearchHit) -> String {

@@ -2,6 +2,7 @@
 
 use infold_wire::{Json, Wire, quote};
 
+use crate::answer::NAMESPACE_END;
 use crate::model::{messages, words};
 use crate::reply_request::listed;
 use crate::{Answer, Seen, Step};
@@ -26,11 +27,14 @@ pub(crate) fn obey(seen: &Seen, think: bool) -> Step {
     let mut done = 0;
     let mut told = PromptOrders::default();
     for message in body.iter().flat_map(|body| messages(wire, *body)).rev() {
-        if let Some(found) = PromptOrders::read(&words(message)) {
+        let results = results(wire, message);
+        done += results;
+        // What a tool returns may quote a prompt, and orders nothing.
+        let found = PromptOrders::read(&words(message)).filter(|_| results == 0);
+        if let Some(found) = found {
             told = found;
             break;
         }
-        done += results(wire, message);
     }
     // An agent that wants a summary repeats the prompts, and forbids what they ask for.
     let last = body.and_then(|body| messages(wire, body).pop());
@@ -144,15 +148,25 @@ fn tool_of<'a>(
     is_wanted: impl Fn(&str) -> bool,
 ) -> Option<Offered<'a>> {
     let tools = listed(body, "tools").into_iter();
-    let tools = tools.flat_map(|tool| match wire {
-        Wire::Chat | Wire::Ollama => listed(tool, "function"),
-        Wire::Gemini => listed(tool, "functionDeclarations"),
-        Wire::Responses | Wire::Anthropic => vec![tool],
+    let tools = tools.flat_map(|tool| {
+        let is_namespace = tool.get("type").is_some_and(|kind| kind.is("namespace"));
+        let space = tool.get("name").filter(|_| is_namespace);
+        let tools = match wire {
+            Wire::Chat | Wire::Ollama => listed(tool, "function"),
+            Wire::Gemini => listed(tool, "functionDeclarations"),
+            Wire::Responses if is_namespace => listed(tool, "tools"),
+            Wire::Responses | Wire::Anthropic => vec![tool],
+        };
+        tools.into_iter().map(move |tool| (space, tool))
     });
     let schemas = ["parameters", "input_schema", "parametersJsonSchema"];
-    let mut offered = tools.filter_map(|tool| {
-        let name = tool.get("name")?.text()?.into_owned();
-        let bare = name.rsplit("__").next()?.to_lowercase();
+    let mut offered = tools.filter_map(|(space, tool)| {
+        let name = tool.get("name")?.text()?;
+        let space = space.and_then(Json::text);
+        let space = space.map(|space| format!("{space}{NAMESPACE_END}"));
+        let name = space.unwrap_or_default() + &name;
+        let bare = name.rsplit(NAMESPACE_END).next()?;
+        let bare = bare.rsplit("__").next()?.to_lowercase();
         let schema = schemas.iter().find_map(|name| tool.get(name));
         is_wanted(&bare).then_some(Offered { name, schema })
     });

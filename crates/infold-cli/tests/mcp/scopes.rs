@@ -105,7 +105,7 @@ fn the_calling_conversation_is_recognised() {
     let home = home();
     let dir = home.path().display().to_string();
     let mut messages = chat("Other work", "the limit there is 1234");
-    messages.push(json!({"role": "user", "content": "What was it?"}));
+    messages.push(json!({"role": "user", "content": "What was the limit?"}));
     messages.push(
         json!({"role": "assistant", "content": [{"type": "tool_use", "id": "c9",
         "name": "mcp__infold__search_history", "input": {"query": "limit", "limit": 3}}]}),
@@ -121,6 +121,8 @@ fn the_calling_conversation_is_recognised() {
             own.contains("1234") && !own.contains("4711"),
             "{flags}: {own}"
         );
+        // The question itself is no answer.
+        assert!(!own.contains("What was the limit"), "{own}");
     }
     // Another call is not its own.
     let found = Piped::start(&home, "")

@@ -1,10 +1,12 @@
 //! `search_history` and `list_conversations`.
 
 use infold::search::{SearchQuery, describe_coverage, describe_place};
-use infold_store::{SearchHit, TaskRow, iso};
+use infold_log::{Past as _, Place, Role, Seq};
+use infold_store::{Log, SearchAnswer, SearchHit, TaskRow, iso};
 
 use super::arguments::Arguments;
-use super::history::{MAX_RESULT_CHARS, Reach};
+use super::caller::RecordedCall;
+use super::history::MAX_RESULT_CHARS;
 use super::{History, Scope, ToolFailure};
 
 /// So many hits are given unless more are asked for.
@@ -22,10 +24,10 @@ pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFa
     if reach.rows.is_empty() {
         return Err(history.nothing());
     }
-    let tasks = match (arguments.text("task")?.as_deref(), reach.own) {
-        (Some("all"), _) | (None, None) => None,
-        (Some(name), _) => Some(vec![history.named(name, &reach)?]),
-        (None, Some(own)) => Some(vec![own]),
+    let (tasks, own) = match (arguments.text("task")?.as_deref(), reach.call) {
+        (Some("all"), _) | (None, None) => (None, None),
+        (Some(name), _) => (Some(vec![history.named(name, &reach)?]), None),
+        (None, Some(call)) => (Some(vec![call.task]), Some(call)),
     };
     let is_part = tasks.is_some() && reach.rows.len() > 1;
     let all = || reach.rows.iter().map(|row| row.uuid).collect();
@@ -38,12 +40,17 @@ pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFa
         limit: Some(limit.min(MAX_HITS) as usize),
         ..SearchQuery::default()
     };
-    let answer = query.run(&history.contexts)?;
+    let answer = match own {
+        Some(call) => search_own(history, &query, call)?,
+        None => query.run(&history.contexts)?,
+    };
     let mut out = String::new();
     if answer.hits.is_empty() {
         out += &query.describe(&answer);
         if is_part {
-            out += &other_conversations(&reach);
+            let others = reach.rows.len() - 1;
+            out +=
+                &format!(" there; `task`: \"all\" searches the {others} other conversation(s) too");
         }
     } else {
         push_hits(&answer.hits, &mut out);
@@ -54,9 +61,42 @@ pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFa
     Ok(out)
 }
 
-fn other_conversations(reach: &Reach) -> String {
-    let others = reach.rows.len() - 1;
-    format!(" in this conversation; `task`: \"all\" searches the {others} other(s) too")
+/// Searches the conversation that asks: hidden messages first, because it sees the others, and
+/// nothing of the question itself.
+fn search_own(
+    history: &History,
+    query: &SearchQuery,
+    call: RecordedCall,
+) -> Result<SearchAnswer, ToolFailure> {
+    let hidden = SearchQuery {
+        only_hidden: true,
+        ..query.clone()
+    };
+    let mut answer = hidden.run(&history.contexts)?;
+    let limit = query.limit.unwrap_or_default();
+    if answer.hits.len() < limit {
+        let question = question(&history.contexts.read(call.task)?, call.seq);
+        let other = query.run(&history.contexts)?.hits.into_iter();
+        let other = other.filter(|hit| hit.place == Place::Open && hit.seq < question);
+        answer.hits.extend(other);
+        answer.hits.truncate(limit);
+    }
+    Ok(answer)
+}
+
+/// Returns what the user said last before a call: the first message of its turn.
+fn question(log: &Log, call: Seq) -> Seq {
+    // Tool results have the role of the user on some wires, but belong to the round of their call.
+    let is_question = |seq: Seq| {
+        let record = log.record(seq);
+        record.is_ok_and(|record| record.role == Role::User && record.round == seq)
+    };
+    let mut seq = call;
+    while !is_question(seq) {
+        let Some(before) = seq.prev() else { break };
+        seq = before;
+    }
+    seq
 }
 
 /// Writes as many hits as there is room for.
@@ -100,12 +140,13 @@ pub fn list(history: &History, arguments: &Arguments) -> Result<String, ToolFail
     if reach.rows.is_empty() {
         return Err(history.nothing());
     }
+    let own = reach.call.map(|call| call.task);
     let total = reach.rows.len() as u64;
     let rows = reach.rows.iter().zip(1..).skip((from - 1) as usize);
     let mut out = String::new();
     let mut next = from;
     for (row, number) in rows.take(limit.min(MAX_LISTED) as usize) {
-        let line = row_text(row, reach.own == Some(row.uuid));
+        let line = row_text(row, own == Some(row.uuid));
         if out.len() + line.len() > MAX_RESULT_CHARS {
             break;
         }

@@ -1,11 +1,14 @@
 //! `search_history` and `list_conversations`.
 
+use std::collections::HashMap;
+
 use infold::search::{SearchQuery, describe_coverage, describe_place};
 use infold_log::{Past as _, Place, Role, Seq};
 use infold_store::{Log, SearchAnswer, SearchHit, TaskRow, iso};
 
 use super::arguments::Arguments;
 use super::caller::RecordedCall;
+use super::echo::is_echo;
 use super::history::MAX_RESULT_CHARS;
 use super::{History, Scope, ToolFailure};
 
@@ -20,6 +23,7 @@ const MAX_LISTED: u64 = 50;
 pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
     let text = arguments.required("query")?;
     let limit = arguments.number("limit", 1)?.unwrap_or(DEFAULT_HITS);
+    let limit = limit.min(MAX_HITS) as usize;
     let reach = history.reach("search_history", arguments)?;
     if reach.rows.is_empty() {
         return Err(history.nothing());
@@ -37,13 +41,21 @@ pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFa
             (None, Scope::All) => None,
             (tasks, _) => Some(tasks.unwrap_or_else(all)),
         },
-        limit: Some(limit.min(MAX_HITS) as usize),
+        // Some are left out below.
+        limit: Some(2 * limit),
         ..SearchQuery::default()
     };
-    let answer = match own {
+    let mut answer = match own {
         Some(call) => search_own(history, &query, call)?,
         None => query.run(&history.contexts)?,
     };
+    let mut logs = HashMap::new();
+    answer.hits.retain(|hit| {
+        let log = logs.entry(hit.task);
+        let log = log.or_insert_with(|| history.contexts.read(hit.task).ok());
+        !log.as_ref().is_some_and(|log| is_echo(log, hit))
+    });
+    answer.hits.truncate(limit);
     let mut out = String::new();
     if answer.hits.is_empty() {
         out += &query.describe(&answer);

@@ -9,8 +9,8 @@ use infold_log::{EventId, Seq};
 use infold_store::{Durability, Metadata, Status};
 
 use crate::{
-    ask, condense, config, count, eval, export, fold, import, manage, models, provider, redact,
-    search, serve,
+    ask, condense, config, count, eval, export, fold, import, manage, mcp, models, provider,
+    redact, search, serve,
 };
 
 /// Stores everything an agent has said and seen, and folds it to fit the model's window.
@@ -87,6 +87,8 @@ pub enum CliCommand {
     Serve(serve::ServeArgs),
     /// Run an agent through a proxy of its own; exits with the agent's exit code
     Wrap(serve::WrapArgs),
+    /// Serve the history to agents as tools: search, recall, view (Model Context Protocol)
+    Mcp(mcp::McpArgs),
     /// List model providers and check whether they answer
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
@@ -207,6 +209,7 @@ impl CliCommand {
                 | CliCommand::Ask(_)
                 | CliCommand::Serve(_)
                 | CliCommand::Wrap(_)
+                | CliCommand::Mcp(_)
                 | CliCommand::Provider(_)
                 | CliCommand::Task(TaskCommand::New { .. })
                 | CliCommand::Import(_)

@@ -1,8 +1,8 @@
 //! `infold view`, `log` and `folds`: print what a task holds.
 
-use infold::show::{LogEntry, LogSnapshot, ViewEntry, describe, kind};
-use infold_log::{Past as _, Role, Seq, Source, Span};
-use infold_store::{Contexts, EventLine, Log, What, iso};
+use infold::show::{LogEntry, LogSnapshot, ViewEntry, ViewLine, describe, kind, speaker};
+use infold_log::{Past as _, Role, Seq, Span};
+use infold_store::{Contexts, EventLine, Log, iso};
 use infold_wire::{Message, message_excerpt};
 
 use crate::args::{FoldsArgs, InspectArgs, ViewArgs};
@@ -33,12 +33,7 @@ pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Output) -> CliResult
             out.object_with(&piece.json(), "message", bytes)
         }
         ViewEntry::Fold(..) if out.is_json() => out.object(&piece.json()),
-        ViewEntry::Message {
-            source,
-            note,
-            bytes,
-        } => print_shown_message(*source, bytes, note, out),
-        ViewEntry::Fold(line, tokens) => print_fold(line, *tokens, out),
+        entry => print_entry(entry, out),
     })?;
     let all = match Seq::new(at.seq) {
         Some(last) => log.record(last)?.sums.tokens,
@@ -58,53 +53,26 @@ pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Output) -> CliResult
     Ok(())
 }
 
-fn print_shown_message(source: Source, bytes: &[u8], note: &str, out: &mut Output) -> CliResult {
-    let Ok(message) = Message::parse(bytes) else {
-        return out.raw(bytes);
+fn print_entry(entry: &ViewEntry<'_>, out: &mut Output) -> CliResult {
+    let Some(line) = entry.line() else {
+        return match entry {
+            ViewEntry::Message { bytes, .. } => out.raw(bytes),
+            ViewEntry::Fold(..) => Ok(()),
+        };
     };
-    let tokens = infold_wire::tokens::message(&message);
-    let name = source.seq().map_or(String::new(), |seq| seq.to_string());
-    let line = message_line(
-        &name,
-        speaker(&message),
-        &message_excerpt(&message, 400),
-        note,
-        tokens,
-        out,
-    );
-    out.line(line.join(""))
+    let Some(role) = line.role else {
+        return print_fold(&line, out);
+    };
+    let columns = message_line(&line.name, role, &line.text, &line.note, line.tokens, out);
+    out.line(columns.join(""))
 }
 
-/// Returns the role to show: on some wires tool results have the role of the user.
-fn speaker(message: &Message<'_>) -> Role {
-    if message.answers().is_empty() {
-        message.role()
-    } else {
-        Role::Tool
-    }
-}
-
-fn print_fold(line: &EventLine, tokens: u64, out: &mut Output) -> CliResult {
-    let What::Fold(fold) = &line.what else {
-        return Ok(());
-    };
-    let (messages, hidden) = (
-        count(fold.messages, "message"),
-        number(fold.original_tokens),
-    );
-    let hides = match kind(&line.what) {
-        "summary" => format!("(summary of {messages}, {hidden} tokens)"),
-        _ => format!("({messages} hidden, {hidden} tokens)"),
-    };
-    let span = fold.span;
-    let name = match span.count() {
-        1 => span.to_string(),
-        _ => format!("{}-{}", span.from(), span.to()),
-    };
+fn print_fold(line: &ViewLine, out: &mut Output) -> CliResult {
     let width = out.width().saturating_sub(out.name_width() + TOKENS_WIDTH);
-    let text = paint(FOLD, fit(&format!("{} {hides}", line.id), width.max(10)));
-    let tokens = paint(DIM, tokens_column(tokens));
-    out.line(format!("{}{text}{tokens}", fit(&name, out.name_width())))
+    let text = paint(FOLD, fit(&line.text, width.max(10)));
+    let tokens = paint(DIM, tokens_column(line.tokens));
+    let name = fit(&line.name, out.name_width());
+    out.line(format!("{name}{text}{tokens}"))
 }
 
 const ROLE_WIDTH: usize = 7;

@@ -35,6 +35,7 @@ mod reply_calls;
 mod model_call;
 mod provider;
 mod serve;
+mod mcp;
 mod agent_sessions;
 mod completions;
 
@@ -99,7 +100,8 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
     if let CliCommand::Config(args) = &cli.command {
         return config::run(args, cli.config.as_deref(), cli.contexts, out);
     }
-    let is_named = cli.contexts.is_some();
+    let named_root = cli.contexts.clone();
+    let is_named = named_root.is_some();
     let config = &match cli.command {
         CliCommand::Completions { .. } => Config::default(),
         _ => config::load(cli.config.as_deref(), cli.contexts, cli.json)?,
@@ -136,6 +138,7 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
             0 => Ok(()),
             code => std::process::exit(code.into()),
         },
+        CliCommand::Mcp(args) => mcp::run(contexts, &args, named_root, out),
         CliCommand::Provider(command) => provider::run(config, &command, out),
         CliCommand::Eval(args) => eval::run(config, &args, out),
         CliCommand::Task(command) => task::run(contexts, config, command, out),

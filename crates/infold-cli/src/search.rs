@@ -2,10 +2,10 @@
 
 use clap::Args;
 use infold::search::{
-    DEFAULT_LIMIT, SearchError, SearchMode, SearchQuery, describe_coverage, hit_json, parse_role,
-    parse_time,
+    DEFAULT_LIMIT, SearchError, SearchMode, SearchQuery, describe_coverage, describe_place,
+    hit_json, parse_role, parse_time,
 };
-use infold_log::{Place, Role};
+use infold_log::Role;
 use infold_store::{Contexts, SearchHit, iso};
 
 use crate::error::{CliError, CliResult};
@@ -90,11 +90,7 @@ pub fn run(contexts: &Contexts, args: &SearchArgs, out: &mut Output) -> CliResul
 }
 
 fn print_hit(hit: &SearchHit, out: &mut Output) -> CliResult {
-    let place = match hit.place {
-        Place::Open => String::new(),
-        Place::Under(fold) => format!(" · hidden behind {fold}"),
-        Place::Elsewhere => " · hidden by a rewind".to_owned(),
-    };
+    let place = describe_place(hit.place);
     let task = &hit.task.to_string()[..8];
     let role = paint(role_style(hit.role), fit(&hit.role.to_string(), 7));
     let time = paint(DIM, iso(hit.time)[..19].replace('T', " "));

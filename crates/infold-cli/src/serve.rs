@@ -76,7 +76,7 @@ struct ProxyArgs {
 
 /// The format of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum TraceFormat {
+pub enum TraceFormat {
     /// Text
     Text,
     /// JSON, one object per line
@@ -409,7 +409,7 @@ fn flags(program: &OsStr, base: &str) -> Vec<OsString> {
 }
 
 /// Starts tracing at the level of INFOLD_LOG, or of the flag.
-fn start_tracing(format: Option<TraceFormat>, quiet: LevelFilter) -> CliResult {
+pub fn start_tracing(format: Option<TraceFormat>, quiet: LevelFilter) -> CliResult {
     let set = std::env::var("INFOLD_LOG")
         .ok()
         .filter(|level| !level.is_empty());

@@ -202,6 +202,8 @@ pub struct ServeConfig {
     pub upstream_idle: Option<Setting<u64>>,
     /// How many hours after its last request a conversation has ended; 0 is never, none is a day.
     pub end_after: Option<Setting<u64>>,
+    /// Whether clients of `/infold/mcp` may pin messages and add notes.
+    pub mcp_write: Option<Setting<bool>>,
     /// Where the requests of an API go: the name of a provider, or an address.
     pub upstreams: Vec<(&'static str, Setting<String>)>,
 }

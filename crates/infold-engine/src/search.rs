@@ -157,6 +157,15 @@ pub fn hit_json(hit: &SearchHit) -> Value {
     })
 }
 
+/// Says where a message is hidden; nothing if it is shown.
+pub fn describe_place(place: Place) -> String {
+    match place {
+        Place::Open => String::new(),
+        Place::Under(fold) => format!(" · hidden behind {fold}"),
+        Place::Elsewhere => " · hidden by a rewind".to_owned(),
+    }
+}
+
 /// Returns an answer for scripts.
 pub fn answer_json(query: &SearchQuery, answer: &SearchAnswer) -> Value {
     let hits: Vec<Value> = answer.hits.iter().map(hit_json).collect();

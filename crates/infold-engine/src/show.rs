@@ -6,6 +6,7 @@ mod pieces;
 mod folds;
 mod recall;
 mod describe;
+mod text;
 
 pub use describe::{describe, kind};
 pub use entries::{LogEntry, RecalledMessage};
@@ -13,6 +14,7 @@ pub use folds::{FoldEntry, fold_json, fold_texts};
 pub use pieces::ViewEntry;
 pub use recall::{Recall, RecallTarget, RecallTargetError};
 pub use task::{TaskReport, row};
+pub use text::{LineKind, LineVisitor, ViewLine, fold_lines, speaker};
 
 use infold_log::steer::{Side, Target, locate};
 use infold_log::{Past as _, Point, Seq, Shown, Span};

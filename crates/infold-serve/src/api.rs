@@ -22,8 +22,9 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use infold::Config;
 use tokio::time::{Instant, timeout_at};
 
+use crate::mcp::{History, HttpEndpoint, Scope, StepTaker};
 use crate::{Conversations, Limits, LiveEvent, LiveEvents, Metrics};
-use error::ApiError;
+pub(crate) use error::ApiError;
 use request::ApiRequest;
 use route::{ApiRoute, ROUTES, Takes};
 
@@ -32,6 +33,9 @@ pub type ApiBody = http_body_util::combinators::BoxBody<Bytes, std::io::Error>;
 
 /// The most bytes that a body may have.
 const MAX_BODY_BYTES: usize = 64 << 20;
+
+/// Where clients of the Model Context Protocol send their requests.
+const MCP_PATH: &str = "/infold/mcp";
 
 /// Answers what is request of the server itself, not of a model.
 #[derive(Clone)]
@@ -82,6 +86,10 @@ impl Api {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let (head, body) = request.into_parts();
+        if head.uri.path() == MCP_PATH {
+            let body = read(body, &self.limits).await?;
+            return Ok(self.mcp().answer(head, body).await);
+        }
         let (route, places) = match match_route(&head.method, head.uri.path()) {
             RouteMatch::Route(route, places) => (route, places),
             RouteMatch::Methods(allowed) => {
@@ -103,6 +111,19 @@ impl Api {
         let ran = tokio::task::spawn_blocking(move || (route.run)(&api, &request)).await;
         let reply = ran.map_err(|_| ApiError::broken())??;
         Ok(reply.response(route.status, lines))
+    }
+
+    /// Returns the endpoint of the Model Context Protocol, which writes only if the configuration says so.
+    fn mcp(&self) -> HttpEndpoint {
+        let api = self.clone();
+        let steps: StepTaker = Arc::new(move |task, step| {
+            let taken = steps::take(&api, task, step)?;
+            Ok(taken["text"].as_str().unwrap_or_default().to_owned())
+        });
+        let may_write = self.config.serve.mcp_write.as_ref();
+        let steps = may_write.is_some_and(|set| set.value).then_some(steps);
+        let contexts = self.conversations.contexts().clone();
+        HttpEndpoint::new(History::new(contexts, Scope::All, steps))
     }
 
     /// Publishes a live event of what was done here.

@@ -32,6 +32,7 @@ mod release_request;
 mod live_events;
 mod metrics;
 mod api;
+pub mod mcp;
 pub use api::{Api, ApiBody};
 pub use body::{IncomingBody, OutgoingBody, OutgoingPart};
 pub use conversations::{AcceptedCall, ConversationError, Conversations};

@@ -104,6 +104,14 @@ impl ApiError {
             .hint("its traces say where; what was acknowledged is kept")
     }
 
+    /// The message and the hint, in one line.
+    pub fn text(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// As an answer.
     pub fn response(self) -> Response<ApiBody> {
         let error =

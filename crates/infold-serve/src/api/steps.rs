@@ -6,6 +6,7 @@ use infold::step::{Step, StepResult, fork_at, target};
 use infold_log::{Point, Span};
 use infold_store::Trigger;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::Api;
 use super::error::ApiError;
@@ -14,11 +15,16 @@ use super::request::ApiRequest;
 
 /// `POST /infold/api/tasks/{task}/steps`
 pub fn step(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
-    let contexts = api.conversations.contexts();
-    let id = request.task(contexts)?;
+    let id = request.task(api.conversations.contexts())?;
     let step = Step::read(&request.body).map_err(ApiError::bad)?;
+    Ok(ApiReply::Json(take(api, id, &step)?))
+}
+
+/// Takes a step, counts and publishes it, and returns what is said of it.
+pub fn take(api: &Api, id: Uuid, step: &Step) -> Result<Value, ApiError> {
+    let contexts = api.conversations.contexts();
     let hooks = Hooks::of(&api.config);
-    if kind(&step).is_some() {
+    if kind(step).is_some() {
         api.publish(id, "folding", &json!({"trigger": Trigger::Manual.name()}));
     }
     let taken = api.conversations.with(id, |writer| {
@@ -42,7 +48,7 @@ pub fn step(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     if let Some(error) = unheard {
         json["errors"] = json!([error]);
     }
-    if let Some((kind, fold)) = kind(&step).zip(json.get("fold")) {
+    if let Some((kind, fold)) = kind(step).zip(json.get("fold")) {
         let tokens = |name: &str| json[name].as_u64().unwrap_or_default();
         let (before, after) = (tokens("tokens_before"), tokens("tokens_after"));
         api.metrics.folded(kind, before, after);
@@ -51,7 +57,7 @@ pub fn step(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
         api.publish(id, "fold", &told);
     }
     api.publish(id, "step", &json);
-    Ok(ApiReply::Json(json))
+    Ok(json)
 }
 
 /// Returns the kind of fold that a step makes.

@@ -51,13 +51,22 @@ impl Contexts {
             "" => Some(1),
             digits => digits.parse::<usize>().ok().filter(|number| *number > 0),
         };
-        let Some(number) = number.filter(|_| self.root.exists()) else {
+        let Some(number) = number else {
             return Ok(None);
         };
+        Ok(self.rows_by_activity()?.get(number - 1).map(|row| row.uuid))
+    }
+
+    /// Returns the rows of all tasks, newest activity first, whether or not the registry knows of it yet.
+    pub fn rows_by_activity(&self) -> Result<Vec<TaskRow>, TaskError> {
+        // Listing does not create the directory.
+        if !self.root.exists() {
+            return Ok(Vec::new());
+        }
         let mut rows = self.rows(&Filter::default())?;
         // The order of the registry decides where times are equal, as the sort is stable.
         rows.sort_by_cached_key(|row| Reverse(self.last_activity(row)));
-        Ok(rows.get(number - 1).map(|row| row.uuid))
+        Ok(rows)
     }
 
     /// When something last came to a task, whether or not the registry knows it yet: a server tells it in the

@@ -1,0 +1,22 @@
+//! The history as tools and resources of the Model Context Protocol: what is folded away is found and read again.
+//!
+//! Only `adapter` knows the protocol's types; the rest takes texts and returns texts.
+
+mod scope;
+mod caller;
+mod failure;
+mod arguments;
+mod history;
+mod echo;
+mod search;
+mod recall;
+mod view;
+mod tools;
+mod resources;
+mod adapter;
+
+pub(crate) use adapter::HttpEndpoint;
+pub use adapter::{StdioError, serve_stdio};
+pub use failure::ToolFailure;
+pub use history::{History, StepTaker};
+pub use scope::Scope;

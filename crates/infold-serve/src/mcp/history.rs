@@ -1,0 +1,127 @@
+//! What a client of the protocol is served: the store, its scope, and whether it may write.
+
+use std::sync::Arc;
+
+use infold::step::Step;
+use infold_store::{Contexts, TaskRow};
+use uuid::Uuid;
+
+use super::arguments::Arguments;
+use super::caller::{self, RecordedCall};
+use super::{Scope, ToolFailure};
+
+/// Takes a step on a task and says what it did, in one line.
+pub type StepTaker = Arc<dyn Fn(Uuid, &Step) -> Result<String, ToolFailure> + Send + Sync>;
+
+/// The most characters of a result; what is left is asked for with another call.
+pub(super) const MAX_RESULT_CHARS: usize = 20_000;
+
+/// The history of some tasks.
+#[derive(Clone)]
+pub struct History {
+    pub(super) contexts: Contexts,
+    pub(super) scope: Scope,
+    /// Writes; none if the history may only be read.
+    pub(super) steps: Option<StepTaker>,
+}
+
+/// The tasks of a call: those in scope, and the caller's own.
+pub(super) struct Reach {
+    /// The tasks in scope and the caller's own, newest activity first.
+    pub rows: Vec<TaskRow>,
+    /// The call in the log of the conversation that it comes from, if that can be told.
+    pub call: Option<RecordedCall>,
+}
+
+/// So many tasks are named where one has to be chosen.
+const MAX_NAMED: usize = 5;
+
+impl History {
+    /// Serves the tasks of a scope. They are only read, unless something takes steps.
+    pub fn new(contexts: Contexts, scope: Scope, steps: Option<StepTaker>) -> History {
+        History {
+            contexts,
+            scope,
+            steps,
+        }
+    }
+
+    /// The same history with another scope.
+    pub(super) fn within(&self, scope: Scope) -> History {
+        History {
+            scope,
+            ..self.clone()
+        }
+    }
+
+    /// Finds the tasks of a call.
+    pub(super) fn reach(&self, tool: &str, arguments: &Arguments) -> Result<Reach, ToolFailure> {
+        let mut rows = self.scope.rows(&self.contexts)?;
+        if let Scope::Task(_) = self.scope {
+            return Ok(Reach { rows, call: None });
+        }
+        let all = match self.scope {
+            Scope::All => None,
+            _ => Some(self.contexts.rows_by_activity()?),
+        };
+        let searched = all.as_deref().unwrap_or(&rows);
+        let call = caller::find(&self.contexts, searched, tool, arguments.all());
+        let own = call.map(|call| call.task);
+        // Its own conversation is the caller's to read, whatever directory it names.
+        let row = all.and_then(|all| all.into_iter().find(|row| Some(row.uuid) == own));
+        if let Some(row) = row.filter(|row| rows.iter().all(|other| other.uuid != row.uuid)) {
+            rows.insert(0, row);
+        }
+        Ok(Reach { rows, call })
+    }
+
+    /// Finds the one task that a call is about: the named one, the caller's own, or the only one.
+    pub(super) fn task(&self, tool: &str, arguments: &Arguments) -> Result<Uuid, ToolFailure> {
+        let reach = self.reach(tool, arguments)?;
+        if let Some(name) = arguments.text("task")? {
+            return self.named(&name, &reach);
+        }
+        match (reach.call, reach.rows.as_slice()) {
+            (Some(call), _) => Ok(call.task),
+            (None, [only]) => Ok(only.uuid),
+            (None, []) => Err(self.nothing()),
+            (None, rows) => Err(ToolFailure::new(format!(
+                "which conversation? name it with `task`, by the beginning of its id: {}",
+                names(rows)
+            ))),
+        }
+    }
+
+    /// Finds a task by its name, if it is in reach.
+    pub(super) fn named(&self, name: &str, reach: &Reach) -> Result<Uuid, ToolFailure> {
+        let id = self.contexts.resolve(name)?;
+        if reach.rows.iter().any(|row| row.uuid == id) {
+            return Ok(id);
+        }
+        Err(ToolFailure::new(format!(
+            "{id} is not among {}, which is all that this server shows",
+            self.scope
+        )))
+    }
+
+    /// Says that there is no task.
+    pub(super) fn nothing(&self) -> ToolFailure {
+        ToolFailure::new(format!("nothing is recorded of {}", self.scope))
+    }
+}
+
+/// The first of some tasks, with what they are about.
+fn names(rows: &[TaskRow]) -> String {
+    let name = |row: &TaskRow| {
+        let id = row.uuid.to_string();
+        match &row.title {
+            Some(title) => format!("{} ({})", &id[..8], infold_wire::shorten(title, 60)),
+            None => id[..8].to_owned(),
+        }
+    };
+    let mut names: Vec<String> = rows.iter().take(MAX_NAMED).map(name).collect();
+    if rows.len() > MAX_NAMED {
+        names.push(format!("and {} more", rows.len() - MAX_NAMED));
+    }
+    names.join(", ")
+}

@@ -1,0 +1,52 @@
+//! The tasks that a client may read.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use infold_store::{Contexts, TaskError, TaskRow};
+
+/// The tasks that a client may read, beside its own conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them.
+    All,
+    /// One, by its id, the beginning of it, or `@`, the newest at the time of each call.
+    Task(String),
+    /// Those whose agent worked in a directory.
+    Directory(PathBuf),
+}
+
+impl Scope {
+    /// Returns the rows of its tasks, newest activity first.
+    pub(super) fn rows(&self, contexts: &Contexts) -> Result<Vec<TaskRow>, TaskError> {
+        match self {
+            Scope::All => contexts.rows_by_activity(),
+            Scope::Task(name) => Ok(contexts.row(contexts.resolve(name)?)?.into_iter().collect()),
+            Scope::Directory(dir) => {
+                let mut rows = contexts.rows_by_activity()?;
+                let real = fs::canonicalize(dir).ok();
+                rows.retain(|row| {
+                    let of = row.cwd.as_deref().map(Path::new);
+                    of.is_some_and(|of| of == dir || is_same(of, real.as_deref()))
+                });
+                Ok(rows)
+            }
+        }
+    }
+}
+
+/// Returns whether a path leads to a directory, by links perhaps.
+fn is_same(path: &Path, real: Option<&Path>) -> bool {
+    real.is_some() && fs::canonicalize(path).ok().as_deref() == real
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scope::All => write!(f, "all conversations"),
+            Scope::Task(name) => write!(f, "the conversation {name}"),
+            Scope::Directory(dir) => write!(f, "the conversations of {}", dir.display()),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The table of tools.
+
+use infold::step::Step;
+use infold_log::Seq;
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use super::{History, ToolFailure, recall, search, view};
+
+/// One tool.
+pub struct Tool {
+    pub name: &'static str,
+    /// What a model reads of it.
+    pub about: &'static str,
+    pub parameters: &'static [Parameter],
+    /// Whether it changes a conversation.
+    pub writes: bool,
+    run: fn(&History, &Arguments) -> Result<String, ToolFailure>,
+}
+
+/// An argument of a tool.
+pub struct Parameter {
+    name: &'static str,
+    about: &'static str,
+    /// Its JSON type.
+    kind: &'static str,
+    is_required: bool,
+}
+
+const fn text(name: &'static str, about: &'static str) -> Parameter {
+    Parameter {
+        name,
+        about,
+        kind: "string",
+        is_required: false,
+    }
+}
+
+const fn number(name: &'static str, about: &'static str) -> Parameter {
+    Parameter {
+        kind: "integer",
+        ..text(name, about)
+    }
+}
+
+const fn required(parameter: Parameter) -> Parameter {
+    Parameter {
+        is_required: true,
+        ..parameter
+    }
+}
+
+const TASK: Parameter = text(
+    "task",
+    "A conversation, by the beginning of its id; this one if it is left out",
+);
+
+/// All there are.
+#[rustfmt::skip]
+static TOOLS: &[Tool] = &[
+    Tool { name: "search_history", run: search::search, writes: false,
+        about: "Finds earlier messages by their words, also those that were summarised or hidden and that you no longer see: decisions, values, paths, errors, commands and their results. Best match first, each with its number and the lines that match.",
+        parameters: &[required(text("query", "Words, \"a phrase\", -excluded, prefix*; names and paths as they were written")),
+            number("limit", "The number of hits, at most 50; 10 if it is left out"),
+            text("task", "A conversation, by the beginning of its id, or `all`; this one if it is left out")] },
+    Tool { name: "recall", run: recall::recall, writes: false,
+        about: "Reads messages in full as they were, also those that were summarised or hidden, by their numbers; or a fold: its text and all it stands for.",
+        parameters: &[required(text("range", "A message (12), a range (12..40, 12-40, 12..), or a fold (e7)")), TASK,
+            number("offset", "Skips so many characters of the first message, where an earlier result was cut")] },
+    Tool { name: "list_conversations", run: search::list, writes: false,
+        about: "Lists the recorded conversations that can be searched, newest first: id, status, time, agent, directory, and what each is about.",
+        parameters: &[number("limit", "The number of conversations, at most 50"), number("from", "The first of them, counted from 1")] },
+    Tool { name: "view", run: view::view, writes: false,
+        about: "Shows what the model currently sees of a conversation, a line for each message; each fold names the messages it hides, which recall reads.",
+        parameters: &[TASK, number("from", "The first line, counted from 1, where an earlier result was cut")] },
+    Tool { name: "pin", run: pin, writes: true,
+        about: "Keeps a message, with the calls and results that belong to it, in view from now on: it is not folded away.",
+        parameters: &[required(number("seq", "The number of the message")), TASK] },
+    Tool { name: "note", run: note, writes: true,
+        about: "Adds a short text to every view from now on, such as a decision or a constraint that must not be forgotten.",
+        parameters: &[required(text("text", "The text")), TASK] },
+];
+
+/// The longest note: it is a part of every request from then on.
+const MAX_NOTE_CHARS: usize = 4000;
+
+fn pin(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+    let seq = arguments.number("seq", 1)?.and_then(Seq::new);
+    let seq = seq.ok_or_else(|| ToolFailure::new("`seq` is missing"))?;
+    history.take("pin", arguments, &Step::Pin { seq })
+}
+
+fn note(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+    let text = arguments.required("text")?;
+    if text.trim().is_empty() {
+        return Err(ToolFailure::new("the note is empty"));
+    }
+    if text.chars().nth(MAX_NOTE_CHARS).is_some() {
+        let text = format!("the note has more than {MAX_NOTE_CHARS} characters");
+        return Err(
+            ToolFailure::new(text).hint("every request would carry it: say it in fewer words")
+        );
+    }
+    history.take("note", arguments, &Step::Note { text })
+}
+
+impl History {
+    /// The tools that this history offers.
+    pub(super) fn tools(&self) -> impl Iterator<Item = &'static Tool> {
+        let writes = self.steps.is_some();
+        TOOLS.iter().filter(move |tool| writes || !tool.writes)
+    }
+
+    /// Calls a tool; none if there is no such tool.
+    pub(super) fn call(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Option<Result<String, ToolFailure>> {
+        let tool = TOOLS.iter().find(|tool| tool.name == name)?;
+        if tool.writes && self.steps.is_none() {
+            let text = format!("`{name}` is off: this server only reads");
+            return Some(Err(ToolFailure::new(text)));
+        }
+        let known: Vec<&str> = tool.parameters.iter().map(|it| it.name).collect();
+        let arguments = Arguments::new(arguments, &known);
+        Some(arguments.and_then(|arguments| (tool.run)(self, &arguments)))
+    }
+
+    fn take(&self, tool: &str, arguments: &Arguments, step: &Step) -> Result<String, ToolFailure> {
+        let task = self.task(tool, arguments)?;
+        match &self.steps {
+            Some(steps) => steps(task, step),
+            None => Err(ToolFailure::new("this server only reads")),
+        }
+    }
+}
+
+impl Tool {
+    /// The JSON Schema of its arguments.
+    pub fn schema(&self) -> Map<String, Value> {
+        let properties: Map<String, Value> = self
+            .parameters
+            .iter()
+            .map(|it| {
+                (
+                    it.name.to_owned(),
+                    json!({"type": it.kind, "description": it.about}),
+                )
+            })
+            .collect();
+        let required: Vec<&str> = self
+            .parameters
+            .iter()
+            .filter(|it| it.is_required)
+            .map(|it| it.name)
+            .collect();
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), "object".into());
+        schema.insert("properties".to_owned(), properties.into());
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), required.into());
+        }
+        schema
+    }
+}

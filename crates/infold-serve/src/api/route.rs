@@ -132,7 +132,7 @@ pub static ROUTES: &[ApiRoute] = &[
         query: &[text("q", "What to search for: words, \"phrases\", -excluded words, prefixes*"), text("task", "Only this task, with the messages that it continues"),
             flag("hidden", "Only messages that the model does not see"), text("role", "Only messages of this role: user, model, tool or system"),
             text("tool", "Only calls of this tool, and their results"), text("file", "Only calls that touch this file, and their results; the end of a path is enough"),
-            text("since", "Only messages from then on: a time, a date, or an age such as 3d"), text("until", "Only messages up to then"),
+            text("since", "Only messages from then on: a time, a date, or an age such as 3d"), text("until", "Only messages up to then; a date is meant to its end"),
             number("limit", "No more hits than so many; 20 if it is not said"), flag("exact", "Find the text exactly as it is written"),
             flag("regex", "Find what a regular expression matches")],
         takes: Takes::Nothing, gives: Gives::Object("Found") },

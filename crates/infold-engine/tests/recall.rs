@@ -1,8 +1,9 @@
 //! What the last messages name and no line in view says anything about is quoted from hidden messages.
 
-use infold::Scratch;
 use infold::recall::{RecallLimits, recall_references, scanned_mentions};
-use infold_log::View;
+use infold::summarizer::Extractive;
+use infold::{Aim, Hooks, Scratch, manage};
+use infold_log::{Budget, Limits, View};
 use serde_json::json;
 
 const LIMITS: RecallLimits = RecallLimits {
@@ -111,4 +112,51 @@ fn all_messages_since_the_last_reply_are_read() {
         last.contains("and be quick") && last.contains("> RETRY_BUDGET is 1750 ms"),
         "{last}"
     );
+}
+
+/// What a folded conversation shows, if its request offers a tool or none.
+fn folded(strategy: &str, tool: Option<&str>) -> String {
+    let mut task = Scratch::new().expect("a task");
+    for turn in 0..60 {
+        for role in ["user", "assistant"] {
+            let text = format!("step {turn}: {}", "and so it goes on ".repeat(20));
+            task.push(said(role, &text)).expect("appended");
+        }
+    }
+    task.push(said("user", "go on")).expect("appended");
+    let limits = Limits {
+        window: 8_000,
+        threshold: Some(75.0),
+        ..Limits::default()
+    };
+    let aim = Aim {
+        recall_tool: tool.map(str::to_owned),
+        ..Aim::new(
+            Budget::new(limits).expect("room"),
+            strategy.parse().expect("a strategy"),
+        )
+    };
+    let writer = task.writer().expect("a writer");
+    manage(writer, &aim, &mut Extractive, &Hooks::default()).expect("it fits");
+    let log = writer.log();
+    let view = View::of(log.state().shown(), log).expect("a view");
+    String::from_utf8(log.rendered(&view).expect("rendered")).expect("text")
+}
+
+#[test]
+fn stand_ins_name_the_tool_that_is_offered_and_no_other() {
+    for strategy in ["infold", "truncate"] {
+        let shown = folded(strategy, Some("mcp__infold__recall"));
+        assert!(
+            shown.contains("the tool `mcp__infold__recall` shows"),
+            "{strategy}"
+        );
+        let shown = folded(strategy, None);
+        assert!(
+            shown.contains("nothing is lost: the log keeps"),
+            "{strategy}"
+        );
+        assert!(!shown.to_lowercase().contains("recall "), "{strategy}");
+        assert!(!shown.contains("infold recall"), "{strategy}");
+    }
 }

@@ -68,7 +68,7 @@ fn mention_order(source: &SourceText) -> Vec<usize> {
     let mut left: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].held != 0).collect();
     let mut order = Vec::new();
     let mut done = 0_u64;
-    if left.is_empty() {
+    if left.is_empty() && source.about != 0 {
         // The result of a call about what is named: its beginning.
         left.extend((!lines.is_empty()).then_some(0));
     }

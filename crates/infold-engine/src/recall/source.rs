@@ -28,7 +28,7 @@ pub(super) struct SourceText {
     pub text: String,
     pub lines: Vec<LineNames>,
     /// The names of files that it is the result of a call about; its own text need not name them.
-    about: u64,
+    pub about: u64,
     /// Whether the user typed one of the names that it says something about.
     pub is_typed: bool,
 }

@@ -90,8 +90,6 @@ pub fn recall_references(
     let mut left = limits.tokens;
     for source in &sources {
         let share = limits.tokens / limits.excerpts.max(1) as u64;
-        // What only a call names was not asked for.
-        let share = if source.is_typed { share } else { share / 2 };
         let share = share.max(2 * MIN_EXCERPT_TOKENS).min(left);
         if share < MIN_EXCERPT_TOKENS {
             break;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use infold_log::{Past as _, Role, Seq, Shows, Source, View, round_members};
+use infold_log::{Past as _, Role, Seq, Source, View, round_members};
 use infold_store::{Log, LogError, TaskError};
 use infold_wire::Message;
 use infold_wire::tool_action::MessageText;
@@ -14,6 +14,8 @@ use super::trigger::Request;
 
 /// How many hidden messages are read for one request.
 const MAX_READ: usize = 48;
+/// A call that names more writes a document.
+const MAX_CALL_NAMES: usize = 32;
 /// A plain word that no more messages mention is as good as a name.
 const MAX_SINGULAR_PLACES: usize = 2;
 /// How much of a message is read.
@@ -114,8 +116,6 @@ impl NamesInView {
         };
         let view = View::of(log.state().shown(), log)?;
         for piece in view.pieces() {
-            let is_excerpted =
-                matches!(&piece.shows, Shows::Round { recalls, .. } if !recalls.is_empty());
             log.render_piece(piece, &mut |source, bytes| {
                 if !may_hold(bytes, &request.names) {
                     return Ok(());
@@ -130,9 +130,8 @@ impl NamesInView {
                 } else {
                     whole_text(&message)
                 };
-                // Excerpts have headings and marks, but no lists of ours.
                 let origin = match source {
-                    Source::StandIn if !is_excerpted => LineOrigin::StandIn,
+                    Source::StandIn => LineOrigin::StandIn,
                     _ => LineOrigin::Message,
                 };
                 for line in text.lines() {
@@ -208,6 +207,9 @@ pub(super) fn find(
             texts.push(text);
         }
     }
+    // A document that a call writes says itself what it is about.
+    let is_written = typed == 0 && request.names.len() > MAX_CALL_NAMES;
+    let most = if is_written { most.min(1) } else { most };
     Ok(choose(texts, strong, &view, most))
 }
 

@@ -159,8 +159,8 @@ fn may_hold(bytes: &[u8], names: &[Name]) -> bool {
         || memchr::memmem::find(bytes, b"\\\\").is_some();
     let lower = bytes.to_ascii_lowercase();
     names.iter().any(|name| {
-        is_escaped && !(name.form.is_ascii() && !name.form.contains('/'))
-            || !name.form.is_ascii()
+        !name.form.is_ascii()
+            || is_escaped && name.form.contains('/')
             || memchr::memmem::find(&lower, name.form.as_bytes()).is_some()
     })
 }

@@ -119,6 +119,7 @@ impl Exchange {
         let aim = Aim {
             factor: rule.aim.factor,
             recall: core.config.recall.limits(profile.window),
+            recall_tool: infold::recall::offered_tool(&parsed.params.tool_names).map(str::to_owned),
             frame: core.frame_size(call, parsed)?,
             ..aim.map_err(|error| ConversationError::Internal(error.to_string()))?
         };

@@ -109,6 +109,6 @@ pub use unsynced::UnsyncedFiles;
 pub use verify::Problem;
 pub use working_file::{Working, WorkingFile};
 pub use writer::{
-    AppendError, Durability, MAX_MESSAGE, OpenError, ToolError, Trigger, Writer, heading, marker,
-    stand_in_tokens,
+    AppendError, Durability, MAX_MESSAGE, OpenError, ToolError, Trigger, Writer, heading,
+    heading_for, marker, stand_in_tokens,
 };

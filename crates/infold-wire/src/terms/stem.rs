@@ -87,7 +87,8 @@ fn stop_words_of(name: &str) -> HashSet<&'static str> {
 }
 
 impl Language {
-    const ALL: [Language; 4] = [
+    /// All languages that are told apart.
+    pub const ALL: [Language; 4] = [
         Language::English,
         Language::German,
         Language::French,

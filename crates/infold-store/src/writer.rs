@@ -24,6 +24,7 @@ use crate::stored::{self, Marks};
 use crate::unsynced::Rooted;
 use crate::{Log, LogError, time, tool_use};
 pub use error::{AppendError, OpenError, ToolError};
+pub(crate) use steps::heading_start;
 pub(crate) use steps::mask_text;
 pub use steps::{Trigger, heading, heading_for, marker, stand_in_tokens};
 

@@ -282,6 +282,51 @@ fn a_whole_redaction_leaves_what_we_say_around_an_excerpt() {
     assert!(recall.text.starts_with(head), "{}", recall.text);
 }
 
+/// Headings of summaries name a tool, or what earlier versions named; none of it is the message's.
+#[test]
+fn a_whole_redaction_leaves_the_heading_of_a_summary() {
+    for place in [
+        "the log keeps 2..3 word for word",
+        "the tool `recall` shows 2..3 in full",
+    ] {
+        let (root, contexts) = store();
+        let id = contexts.create(Metadata::default()).expect("a task");
+        let (mut writer, _) = contexts.write(id).expect("a writer");
+        let said = [
+            say("hello"),
+            say(&format!(
+                "nothing is lost, the tool recall shows the log word for word: {SECRET}"
+            )),
+            say("go on"),
+            say("more"),
+        ];
+        writer.append(&said).expect("messages");
+        let span: Span = "2..3".parse().expect("a span");
+        let (fold, _) = writer.condense(span, SECRET).expect("a fold");
+        drop(writer);
+        let heading =
+            format!("[Summary of messages 2..3 (2 folded away; nothing is lost: {place})]");
+        let path = contexts.place(id).expect("a place").join("events.jsonl");
+        let events = fs::read_to_string(&path).expect("events");
+        let known = "the log keeps 2..3 word for word";
+        assert!(events.contains(known));
+        fs::write(&path, events.replace(known, place)).expect("events");
+        let (registry, _) = contexts.repaired_registry().expect("a registry");
+        contexts.repair(id, &registry).expect("sidecars that fit");
+        let spans: [Span; 1] = ["2".parse().expect("a span")];
+        contexts
+            .redact(id, Target::Messages(&spans))
+            .expect("redacted");
+        assert_gone(root.path(), "redacted");
+        let log = contexts.read(id).expect("a log");
+        let What::Fold(line) = log.event(fold).expect("an event").what else {
+            panic!("a fold");
+        };
+        let stand_in = &line.stand_in[0].1;
+        assert!(stand_in.starts_with(&heading), "{stand_in}");
+    }
+}
+
 fn search(contexts: &Contexts) -> usize {
     let request = SearchRequest::new(Matching::Words("hunter2"));
     contexts.search(&request).expect("an answer").hits.len()

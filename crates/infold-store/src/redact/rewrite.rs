@@ -15,10 +15,9 @@ use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::redacted_values::FoundValues;
 use crate::stored::{self, Marks};
+use crate::writer::heading_start;
 use crate::writer::mask_text;
-use crate::{
-    Contexts, EventLine, Log, LogError, TaskError, What, file, heading, stand_in_tokens, time,
-};
+use crate::{Contexts, EventLine, Log, LogError, TaskError, What, file, stand_in_tokens, time};
 
 /// What stands before each line of an excerpt that was said in a message.
 const QUOTED: &str = "> ";
@@ -317,7 +316,7 @@ impl<'a> Rewrite<'a> {
 
     fn fold(&self, mut fold: FoldLine, text: &mut TextRedactor<'_>) -> FoldLine {
         // The heading of a summary and a marker are generated, not part of the conversation.
-        let head = heading(fold.span, fold.messages);
+        let begins = heading_start(fold.span, fold.messages);
         let is_ours = |said: &str| {
             said.starts_with('[') && said.contains("earlier messages are hidden to fit the window")
         };
@@ -325,10 +324,9 @@ impl<'a> Rewrite<'a> {
             if self.extent == Extent::Whole && is_ours(said) {
                 continue;
             }
-            let (head, rest) = match said.strip_prefix(&head) {
-                Some(rest) if self.extent == Extent::Whole => (head.as_str(), rest),
-                _ => ("", said.as_str()),
-            };
+            let has_heading = self.extent == Extent::Whole && said.starts_with(&begins);
+            let end = said.find('\n').filter(|_| has_heading);
+            let (head, rest) = said.split_at(end.unwrap_or(0));
             if let Some(rest) = text.replaced(rest) {
                 *said = format!("{head}{rest}");
             }

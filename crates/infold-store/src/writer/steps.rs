@@ -250,8 +250,13 @@ pub fn heading(span: Span, messages: u64) -> String {
 
 /// Returns the heading of a summary; the tool is one that its reader can open hidden messages with.
 pub fn heading_for(span: Span, messages: u64, tool: Option<&str>) -> String {
-    let place = place_of(span, tool);
-    format!("[Summary of messages {span} ({messages} folded away; nothing is lost: {place})]")
+    let (start, place) = (heading_start(span, messages), place_of(span, tool));
+    format!("{start}: {place})]")
+}
+
+/// How every heading of a summary begins, whatever its reader can open.
+pub(crate) fn heading_start(span: Span, messages: u64) -> String {
+    format!("[Summary of messages {span} ({messages} folded away; nothing is lost")
 }
 
 /// Says in a view that a part of a message is masked.

@@ -204,6 +204,8 @@ pub struct ServeConfig {
     pub end_after: Option<Setting<u64>>,
     /// Whether clients of `/infold/mcp` may pin messages and add notes.
     pub mcp_write: Setting<bool>,
+    /// Whether models are offered tools that look up what is folded away, which the proxy answers.
+    pub recall_tool: Setting<bool>,
     /// Where the requests of an API go: the name of a provider, or an address.
     pub upstreams: Vec<(&'static str, Setting<String>)>,
 }
@@ -260,6 +262,7 @@ impl Default for Config {
                 upstream_idle: None,
                 end_after: None,
                 mcp_write: default(false),
+                recall_tool: default(false),
                 upstreams: Vec::new(),
             },
             redact: default(false),

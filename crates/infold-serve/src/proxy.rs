@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode};
 use hyper::body::Incoming;
-use infold_provider::{BodyPart, ForwardError, ForwardRequest, ForwardResponse, Forwarder};
+use infold_provider::{
+    BodyPart, ForwardError, ForwardRequest, ForwardResponse, Forwarder, ResponseBody,
+};
+use infold_wire::lookup::{LookupNames, ReplyFilter};
 use infold_wire::provider_error::{
     ClientError, RefusalCause, classify, error_message, reports_overflow, write_client_error,
 };
-use infold_wire::{ProviderError, Wire};
+use infold_wire::{Delivery, ProviderError, Wire};
 use tokio::task::spawn_blocking;
 
 use crate::body::{BodyError, read_body};
@@ -21,6 +24,7 @@ use crate::content_coding::decode_beginning;
 use crate::conversations::{Blocking, CallStage};
 use crate::exchange_recorder::{ExchangeRecorder, catch_panic};
 use crate::headers::ClientKeys;
+use crate::lookups::{FollowUpError, LookupBody, LookupRounds, pass_whole};
 use crate::route::{Destination, Route};
 use crate::server::ServerState;
 use crate::translate::LostParts;
@@ -87,7 +91,12 @@ impl ProviderRefusal {
                 | ProviderError::AlternateRoles
                 | ProviderError::BoundThinking
         );
-        refused && matches!(self.status.as_u16(), 400 | 422)
+        refused && self.is_of_the_request()
+    }
+
+    /// Says whether something in the request was refused.
+    fn is_of_the_request(&self) -> bool {
+        matches!(self.status.as_u16(), 400 | 422)
     }
 }
 
@@ -209,6 +218,18 @@ impl ProxiedRequest<'_> {
                 ProviderError::AlternateRoles | ProviderError::BoundThinking
             );
             let mut retry = None;
+            let is_offered = recorder.look(|exchange| exchange.lookups.is_some());
+            if is_offered == Some(true) && !is_overflow && !is_quirk && refusal.is_of_the_request()
+            {
+                // Not every model takes tools.
+                let call = call.clone();
+                let plain = move |exchange: &mut Exchange| exchange.without_lookups(&call);
+                (recorder, retry) = recorder.work("fold", plain).await;
+                if let Some(Some(again)) = retry {
+                    outgoing = again;
+                    continue;
+                }
+            }
             // If the client's own bytes were refused, too, the client gets the refusal.
             if !fell_back && (is_overflow || !is_untouched && is_quirk) {
                 let (error, call) = (error.clone(), call.clone());
@@ -243,13 +264,34 @@ impl ProxiedRequest<'_> {
         is_stream: bool,
         recorder: ExchangeRecorder,
     ) -> SendOutcome {
-        let answer = match self.send(sent, true, is_packed).await {
+        let lookups = recorder.look(|exchange| exchange.lookups.clone()).flatten();
+        let rounds = lookups.map(|lookups| {
+            (
+                lookups.offer.names.clone(),
+                LookupRounds::new(self, lookups, sent.clone()),
+            )
+        });
+        let mut answer = match self.send(sent, true, is_packed).await {
             Ok(answer) => answer,
             Err(response) => {
                 recorder.fail("the provider could not be reached");
                 return SendOutcome::Answered(response);
             }
         };
+        if let Some((names, rounds)) = rounds {
+            answer = match without_lookups(self.wire, answer, names, rounds).await {
+                Ok(answer) => answer,
+                Err(FollowUpError::Unreachable(response)) => {
+                    recorder.fail("the provider could not be reached after a look-up");
+                    return SendOutcome::Answered(response);
+                }
+                Err(error) => {
+                    recorder.fail("the reply broke after a look-up");
+                    let response = complaint(self.wire, false, &error.client_error());
+                    return SendOutcome::Answered(Box::new(response));
+                }
+            };
+        }
         let status = answer.status;
         if !status.is_success() {
             let (read, rest) = read_up_to(answer.body, MAX_ERROR_BODY_BYTES).await;
@@ -407,7 +449,7 @@ impl ProxiedRequest<'_> {
     }
 
     /// Sends parts of a body, which may still be packed as the client packed it.
-    async fn send(
+    pub async fn send(
         &self,
         parts: Vec<BodyPart>,
         reads: bool,
@@ -466,6 +508,29 @@ impl ProxiedRequest<'_> {
         };
         complaint(self.wire, false, &what)
     }
+}
+
+/// Returns an answer without look-ups: they are answered on the way.
+async fn without_lookups(
+    wire: Wire,
+    mut answer: ForwardResponse,
+    names: LookupNames,
+    rounds: LookupRounds,
+) -> Result<ForwardResponse, FollowUpError> {
+    let is_plain = match answer.headers.get(CONTENT_ENCODING) {
+        None => true,
+        Some(coding) => coding == "identity",
+    };
+    if !answer.status.is_success() || !is_plain {
+        return Ok(answer);
+    }
+    if !has_stream_type(&answer.headers) {
+        return pass_whole(answer, names, rounds).await;
+    }
+    let filter = ReplyFilter::new(wire, Delivery::Stream, names);
+    answer.headers.remove(CONTENT_LENGTH);
+    answer.body = ResponseBody::new(LookupBody::new(answer.body, filter, rounds));
+    Ok(answer)
 }
 
 fn answered(status: StatusCode, headers: &HeaderMap, flow: ClientBody) -> Response {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use infold_log::{EventId, Role, Seq, Shows, View};
 use infold_store::{Log, Quirks, What};
 use infold_wire::digest::Digest;
+use infold_wire::lookup::splice_lookups;
 use infold_wire::{
     Alternation, Message, PartKind, Wire, render_round, render_stand_in, render_text,
     splice_unordered, without_thinking,
@@ -236,9 +237,22 @@ impl RequestSplicer<'_> {
         if bodies.is_empty() {
             return Ok(());
         }
-        let rendered = render_round(&bodies, closed).map_err(|error| {
+        let mut rendered = render_round(&bodies, closed).map_err(|error| {
             ConversationError::Internal(format!("a round cannot be shown: {error}"))
         })?;
+        for mut lookup in self.log.lookups(recalls)? {
+            // What was said on another wire is not sent on this one: the reply is what the client has of it.
+            if lookup.wire != self.call.wire {
+                continue;
+            }
+            let (from, at) = (lookup.span.from(), lookup.span.to());
+            if self.stale.is_some_and(|stale| at <= stale) {
+                for message in &mut lookup.messages {
+                    *message = without_thinking(message).unwrap_or_else(|| message.clone());
+                }
+            }
+            rendered = splice_lookups(rendered, (from, at), &lookup.messages, &lookup.results);
+        }
         for line in rendered {
             self.ours(Bytes::from(line.bytes));
         }
@@ -298,16 +312,24 @@ pub(crate) fn splice_full(
     parsed: &ParsedRequest,
     log: &Log,
     view: &View,
+    tools: Option<&str>,
 ) -> Result<OutgoingBody, ConversationError> {
     let mut head = b"{".to_vec();
-    for (name, range) in &parsed.envelope.members {
-        if matches!(name.as_str(), "previous_response_id" | "conversation") {
-            continue;
-        }
+    let mut put = |name: &str, value: &[u8]| {
         head.extend_from_slice(infold_wire::quote(name).as_bytes());
         head.push(b':');
-        head.extend_from_slice(&call.body.part(range)?);
+        head.extend_from_slice(value);
         head.push(b',');
+    };
+    for (name, range) in &parsed.envelope.members {
+        match name.as_str() {
+            "previous_response_id" | "conversation" => {}
+            "tools" if tools.is_some() => {}
+            name => put(name, &call.body.part(range)?),
+        }
+    }
+    if let Some(tools) = tools {
+        put("tools", tools.as_bytes());
     }
     head.extend_from_slice(br#""input":["#);
     let mut first = true;

@@ -1,6 +1,7 @@
 //! Events as they stand in `events.jsonl`.
 
 mod usage;
+mod lookup;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ use infold_wire::digest::Digest;
 use infold_wire::{Json, estimate_tokens, quote};
 
 use crate::{Status, stored};
+pub use lookup::LookupLine;
 pub use usage::{Failure, Purpose, Usage};
 
 /// An event as it stands in `events.jsonl`.
@@ -84,6 +86,8 @@ pub enum What {
     Redact(RedactLine),
     /// An excerpt of a hidden message is shown at the end of the last one.
     Recall(RecallLine),
+    /// Look-ups that a reply was made with.
+    Lookup(LookupLine),
     /// Something this version does not know; it does not change what is shown.
     Other(String),
 }
@@ -291,8 +295,13 @@ impl EventLine {
             What::Unpin(pinned) => Event::Unpin(*pinned),
             What::Recall(recall) => Event::Recall(Recall {
                 at: recall.at,
-                source: recall.source,
+                source: Some(recall.source),
                 tokens: recall.tokens,
+            }),
+            What::Lookup(lookup) => Event::Recall(Recall {
+                at: lookup.span.to(),
+                source: None,
+                tokens: lookup.tokens,
             }),
             What::Fork { .. }
             | What::Status { .. }
@@ -383,6 +392,7 @@ impl What {
             What::Append(append) => ("append", append.encode()),
             What::Redact(redact) => ("redact", redact.encode()),
             What::Recall(recall) => ("recall", recall.encode()),
+            What::Lookup(lookup) => ("lookup", lookup.encode()),
             What::Other(kind) => (kind, String::new()),
         }
     }
@@ -518,6 +528,7 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         "append" => What::Append(AppendLine::decode(json)?),
         "redact" => What::Redact(RedactLine::decode(json)?),
         "recall" => What::Recall(RecallLine::decode(json)?),
+        "lookup" => What::Lookup(LookupLine::decode(json)?),
         other => What::Other(other.to_owned()),
     })
 }

@@ -181,7 +181,7 @@ impl Talk {
                 let (at, source) = (self.shown().open_end()?, pick(&hidden, source)?);
                 let recall = Recall {
                     at,
-                    source,
+                    source: Some(source),
                     tokens: 6,
                 };
                 (source < at).then_some(Event::Recall(recall))

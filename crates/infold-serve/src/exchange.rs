@@ -424,7 +424,8 @@ impl Exchange {
                 }
                 core.recall(&mut open, &rule);
             }
-            let fitted = core.assemble(call, &self.parsed, &mut open, &rule)?;
+            let fitted =
+                core.assemble(call, &self.parsed, &mut open, &rule, !self.lookups_refused)?;
             self.remember_retry_fold(step_before, &open);
             let has_summary = open.is_preparing || open.prepared.is_some();
             drop(open);
@@ -441,8 +442,9 @@ impl Exchange {
             let used = fitted.after + budget.reserve();
             (budget.window() * 9 / 10).saturating_sub(used)
         });
-        let offer = fitted.lookups.filter(|_| !self.lookups_refused);
-        self.lookups = offer.map(|offer| Lookups::new(self.task, offer, room));
+        self.lookups = fitted
+            .lookups
+            .map(|offer| Lookups::new(self.task, offer, room));
         self.sent = SentSize {
             before: fitted.before,
             after: fitted.after,

@@ -90,6 +90,7 @@ impl Core {
         parsed: &ParsedRequest,
         open: &mut OpenTask,
         rule: &ModelRule,
+        may_look_up: bool,
     ) -> Result<Fitted, ConversationError> {
         let ModelRule { aim, quirks, .. } = rule;
         let OpenTask { path, writer, .. } = &mut *open;
@@ -100,7 +101,8 @@ impl Core {
             parsed.params.previous.is_some() && crate::translate::is_translated(call);
         // Without a list of messages there is nothing to splice.
         let must_be_full = parsed.params.previous.is_some() || parsed.is_text();
-        let mut lookups = self.offer_lookups(call, parsed, log);
+        let offer = may_look_up.then(|| self.offer_lookups(call, parsed, log));
+        let mut lookups = offer.flatten();
         let mut outgoing = if is_plain(&view) && !is_stored_elsewhere {
             OutgoingBody::untouched(&call.body)
         } else if !must_be_full {

@@ -17,8 +17,8 @@ use crate::{Delivery, Json, JsonKind, Reply, ReplyError, ReplyReader, StopReason
 
 /// Passes a reply on without calls of our tools, round after round, as if it were one.
 ///
-/// What does not belong to such a call goes on at once. The end of a round in which there was one is held back: it ends the reply
-/// only if nothing follows.
+/// What does not belong to such a call goes on at once. The end of a round in which there was one, or which follows one, is held
+/// back: it ends the reply only if nothing follows.
 #[derive(Debug)]
 pub struct ReplyFilter {
     pub(super) wire: Wire,
@@ -136,21 +136,19 @@ impl ReplyFilter {
                 out.append(&mut self.pending);
                 continue;
             }
+            // Where lines end with CR alone, several events may end in one; they are written anew.
             let is_single = events.len() == 1;
             for (name, data) in events {
-                let is_own = is_single.then(|| std::mem::take(&mut self.pending));
-                self.event(name, &data, is_own, &mut out);
-            }
-            if !is_single && !self.events.is_open() {
-                self.pending.clear();
+                let own = std::mem::take(&mut self.pending);
+                self.event(name, &data, is_single.then_some(own), &mut out);
             }
         }
         out
     }
 
-    /// Returns whether a round with a call of ours is complete, though bytes may follow.
+    /// Returns whether a round whose end is held back is complete, though bytes may follow.
     pub fn is_round_complete(&self) -> bool {
-        self.state.lookups > 0 && self.failed.is_none() && self.reader.is_complete()
+        self.state.holds_end() && self.failed.is_none() && self.reader.is_complete()
     }
 
     /// Ends a round, and returns what was said in it.
@@ -215,11 +213,16 @@ impl ReplyFilter {
     fn event(&mut self, name: Vec<u8>, data: &[u8], own: Option<Vec<u8>>, out: &mut Vec<u8>) {
         let verdict = match Json::parse(data) {
             Ok(json) if json.kind() == JsonKind::Object => self.verdict(&name, json),
-            _ if self.state.lookups > 0 && data.trim_ascii() == b"[DONE]" => {
+            _ if self.state.holds_end() && data.trim_ascii() == b"[DONE]" => {
                 Verdict::Hold("[DONE]".to_owned())
             }
             _ => Verdict::Pass,
         };
+        if verdict != Verdict::Pass {
+            // The end of the line before, if that came by itself.
+            let own = own.iter().flatten();
+            out.extend(own.take_while(|byte| b"\r\n".contains(byte)));
+        }
         match (verdict, own) {
             (Verdict::Pass, Some(own)) => out.extend_from_slice(&own),
             (Verdict::Pass, None) => self.frame(&name, &String::from_utf8_lossy(data), out),
@@ -328,7 +331,12 @@ impl FilterState {
         }
     }
 
-    /// Returns whether the client sees anything else than what came.
+    /// Returns whether the end of this round is held back: another may follow, or what was looked up has to be recorded first.
+    pub fn holds_end(&self) -> bool {
+        self.lookups > 0 || self.round > 0
+    }
+
+    /// Returns whether no round came before this one.
     pub fn is_first(&self) -> bool {
         self.round == 0
     }

@@ -32,12 +32,12 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
         b"content_block_delta" | b"content_block_stop" => at_its_place(state, json, index),
         b"message_delta" => {
             state.report(usage);
-            if state.lookups > 0 {
+            if state.holds_end() {
                 return Verdict::Hold(raw(json));
             }
             changed(json, &of_later_round(state)).map_or(Verdict::Pass, Verdict::Change)
         }
-        b"message_stop" if state.lookups > 0 => Verdict::Hold(raw(json)),
+        b"message_stop" if state.holds_end() => Verdict::Hold(raw(json)),
         _ => Verdict::Pass,
     }
 }

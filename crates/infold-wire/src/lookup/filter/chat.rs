@@ -13,7 +13,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
     let mut changes = of_later_round(state, json);
     let Some(choice) = first_choice(choices) else {
         return match changed(json, &changes) {
-            _ if state.lookups > 0 => Verdict::Hold(raw(json)),
+            _ if state.holds_end() => Verdict::Hold(raw(json)),
             Some(data) => Verdict::Change(data),
             None => Verdict::Pass,
         };
@@ -40,7 +40,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
         let choice = with_members(choice, &[("delta", Some(delta))]);
         changes.push(("choices", Some(format!("[{choice}]"))));
     }
-    if is_end && state.lookups > 0 {
+    if is_end && state.holds_end() {
         return Verdict::Hold(changed(json, &changes).unwrap_or_else(|| raw(json)));
     }
     changed(json, &changes).map_or(Verdict::Pass, Verdict::Change)

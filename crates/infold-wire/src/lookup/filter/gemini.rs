@@ -12,7 +12,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
     let mut changes = of_later_round(state, json);
     let Some(candidate) = first_choice(candidates) else {
         return match changed(json, &changes) {
-            _ if state.lookups > 0 => Verdict::Hold(raw(json)),
+            _ if state.holds_end() => Verdict::Hold(raw(json)),
             Some(data) => Verdict::Change(data),
             None => Verdict::Pass,
         };
@@ -37,7 +37,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
             changes.push(("candidates", Some(format!("[{candidate}]"))));
         }
     }
-    if is_end && state.lookups > 0 {
+    if is_end && state.holds_end() {
         return Verdict::Hold(changed(json, &changes).unwrap_or_else(|| raw(json)));
     }
     changed(json, &changes).map_or(Verdict::Pass, Verdict::Change)

@@ -34,7 +34,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
             changes.push(("message", Some(message)));
         }
     }
-    if is_end && state.lookups > 0 {
+    if is_end && state.holds_end() {
         return Verdict::Hold(changed(json, &changes).unwrap_or_else(|| raw(json)));
     }
     if is_end && !state.is_first() {

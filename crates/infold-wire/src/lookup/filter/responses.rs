@@ -35,7 +35,7 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
             Some(response),
         ) => {
             state.report(response.get("usage"));
-            if state.lookups > 0 {
+            if state.holds_end() {
                 return Verdict::Hold(raw(json));
             }
             let of_response = of_response(state, response);

@@ -207,7 +207,8 @@ fn part(block: &Block) -> String {
         Block::Text(text) => format!(r#"{{"text":{}}}"#, quote(text)),
         Block::Lookup(_) | Block::Call(_) => {
             let (name, given) = block.call().expect("a call");
-            let call = format!(r#"{{"name":"{name}","args":{given}}}"#);
+            // In the order in which the client writes it again.
+            let call = format!(r#"{{"args":{given},"name":"{name}"}}"#);
             let signature = seal(&call);
             format!(r#"{{"functionCall":{call},"thoughtSignature":"{signature}"}}"#)
         }

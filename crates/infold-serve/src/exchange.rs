@@ -278,19 +278,6 @@ impl Exchange {
         }
     }
 
-    /// The provider refused a request with tools of ours: returns it without them.
-    pub fn without_lookups(
-        &mut self,
-        call: &ModelCall,
-    ) -> Result<Option<OutgoingBody>, ConversationError> {
-        if self.lookups.take().is_none() {
-            return Ok(None);
-        }
-        self.lookups_refused = true;
-        let open = self.core.pool.lease(self.task)?;
-        self.fit(call, open, Blocking::Allowed)
-    }
-
     /// Undoes what was folded because the provider refused the request as too long, since that did not help. Steps that others
     /// made since stay, and so does what lies beneath them.
     fn undo_retry_folds(&mut self, open: &mut TaskLease) -> Result<(), ConversationError> {
@@ -325,7 +312,7 @@ impl Exchange {
     }
 
     /// Folds if that is due. An old request that comes again and has to be folded gets a task of its own.
-    fn fit(
+    pub(crate) fn fit(
         &mut self,
         call: &ModelCall,
         open: TaskLease,
@@ -437,14 +424,11 @@ impl Exchange {
     }
 
     fn send_fitted(&mut self, call: &ModelCall, fitted: Fitted) -> OutgoingBody {
-        let room = self.rule.as_ref().map_or(0, |rule| {
-            let budget = &rule.aim.budget;
-            let used = fitted.after + budget.reserve();
-            (budget.window() * 9 / 10).saturating_sub(used)
-        });
+        let budget = self.rule.as_ref().map(|rule| &rule.aim.budget);
+        let (task, sent) = (self.task, fitted.after);
         self.lookups = fitted
             .lookups
-            .map(|offer| Lookups::new(self.task, offer, room));
+            .map(|offer| Lookups::new(task, offer, budget, sent));
         self.sent = SentSize {
             before: fitted.before,
             after: fitted.after,

@@ -4,11 +4,12 @@ mod answer;
 mod rounds;
 mod body;
 mod whole;
+mod send;
 
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use infold_log::{Item, Size};
+use infold_log::{Budget, Item, Size};
 use infold_store::Log;
 use infold_wire::TokenUsage;
 use infold_wire::lookup::{LookupOffer, PendingResult};
@@ -17,9 +18,7 @@ use uuid::Uuid;
 use crate::conversations::Core;
 use crate::parsed_request::ParsedRequest;
 use crate::{ConversationError, ModelCall, OutgoingBody, locked};
-pub(crate) use body::LookupBody;
-pub(crate) use rounds::{FollowUpError, LookupRounds};
-pub(crate) use whole::pass_whole;
+pub(crate) use send::retry_without_lookups;
 
 /// The tools that one request offers, and what came of them.
 #[derive(Clone, Debug)]
@@ -47,8 +46,11 @@ pub(crate) struct LookupRecord {
 const CHARS_A_TOKEN: u64 = 3;
 
 impl Lookups {
-    /// `room` is how many tokens the request leaves.
-    pub fn new(task: Uuid, offer: LookupOffer, room: u64) -> Lookups {
+    /// Offers tools in a request of this many tokens.
+    pub fn new(task: Uuid, offer: LookupOffer, budget: Option<&Budget>, sent: u64) -> Lookups {
+        let room = budget.map_or(0, |budget| {
+            (budget.window() * 9 / 10).saturating_sub(sent + budget.reserve())
+        });
         let record = LookupRecord {
             room: usize::try_from(room.saturating_mul(CHARS_A_TOKEN)).unwrap_or(usize::MAX),
             ..LookupRecord::default()

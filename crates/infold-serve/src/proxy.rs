@@ -4,18 +4,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode};
 use hyper::body::Incoming;
-use infold_provider::{
-    BodyPart, ForwardError, ForwardRequest, ForwardResponse, Forwarder, ResponseBody,
-};
-use infold_wire::lookup::{LookupNames, ReplyFilter};
+use infold_provider::{BodyPart, ForwardError, ForwardRequest, ForwardResponse, Forwarder};
 use infold_wire::provider_error::{
     ClientError, RefusalCause, classify, error_message, reports_overflow, write_client_error,
 };
-use infold_wire::{Delivery, ProviderError, Wire};
+use infold_wire::{ProviderError, Wire};
 use tokio::task::spawn_blocking;
 
 use crate::body::{BodyError, read_body};
@@ -24,7 +21,7 @@ use crate::content_coding::decode_beginning;
 use crate::conversations::{Blocking, CallStage};
 use crate::exchange_recorder::{ExchangeRecorder, catch_panic};
 use crate::headers::ClientKeys;
-use crate::lookups::{FollowUpError, LookupBody, LookupRounds, pass_whole};
+use crate::lookups::retry_without_lookups;
 use crate::route::{Destination, Route};
 use crate::server::ServerState;
 use crate::translate::LostParts;
@@ -218,13 +215,9 @@ impl ProxiedRequest<'_> {
                 ProviderError::AlternateRoles | ProviderError::BoundThinking
             );
             let mut retry = None;
-            let is_offered = recorder.look(|exchange| exchange.lookups.is_some());
-            if is_offered == Some(true) && !is_overflow && !is_quirk && refusal.is_of_the_request()
-            {
+            if !is_overflow && !is_quirk && refusal.is_of_the_request() {
                 // Not every model takes tools.
-                let call = call.clone();
-                let plain = move |exchange: &mut Exchange| exchange.without_lookups(&call);
-                (recorder, retry) = recorder.work("fold", plain).await;
+                (recorder, retry) = retry_without_lookups(&call, recorder).await;
                 if let Some(Some(again)) = retry {
                     outgoing = again;
                     continue;
@@ -264,34 +257,15 @@ impl ProxiedRequest<'_> {
         is_stream: bool,
         recorder: ExchangeRecorder,
     ) -> SendOutcome {
-        let lookups = recorder.look(|exchange| exchange.lookups.clone()).flatten();
-        let rounds = lookups.map(|lookups| {
-            (
-                lookups.offer.names.clone(),
-                LookupRounds::new(self, lookups, sent.clone()),
-            )
-        });
-        let mut answer = match self.send(sent, true, is_packed).await {
+        let lookups = recorder.look(|exchange| exchange.lookups.clone());
+        let sent = self.send_with_lookups(sent, is_packed, lookups.flatten());
+        let answer = match sent.await {
             Ok(answer) => answer,
-            Err(response) => {
-                recorder.fail("the provider could not be reached");
+            Err((why, response)) => {
+                recorder.fail(why);
                 return SendOutcome::Answered(response);
             }
         };
-        if let Some((names, rounds)) = rounds {
-            answer = match without_lookups(self.wire, answer, names, rounds).await {
-                Ok(answer) => answer,
-                Err(FollowUpError::Unreachable(response)) => {
-                    recorder.fail("the provider could not be reached after a look-up");
-                    return SendOutcome::Answered(response);
-                }
-                Err(error) => {
-                    recorder.fail("the reply broke after a look-up");
-                    let response = complaint(self.wire, false, &error.client_error());
-                    return SendOutcome::Answered(Box::new(response));
-                }
-            };
-        }
         let status = answer.status;
         if !status.is_success() {
             let (read, rest) = read_up_to(answer.body, MAX_ERROR_BODY_BYTES).await;
@@ -510,29 +484,6 @@ impl ProxiedRequest<'_> {
     }
 }
 
-/// Returns an answer without look-ups: they are answered on the way.
-async fn without_lookups(
-    wire: Wire,
-    mut answer: ForwardResponse,
-    names: LookupNames,
-    rounds: LookupRounds,
-) -> Result<ForwardResponse, FollowUpError> {
-    let is_plain = match answer.headers.get(CONTENT_ENCODING) {
-        None => true,
-        Some(coding) => coding == "identity",
-    };
-    if !answer.status.is_success() || !is_plain {
-        return Ok(answer);
-    }
-    if !has_stream_type(&answer.headers) {
-        return pass_whole(answer, names, rounds).await;
-    }
-    let filter = ReplyFilter::new(wire, Delivery::Stream, names);
-    answer.headers.remove(CONTENT_LENGTH);
-    answer.body = ResponseBody::new(LookupBody::new(answer.body, filter, rounds));
-    Ok(answer)
-}
-
 fn answered(status: StatusCode, headers: &HeaderMap, flow: ClientBody) -> Response {
     let mut response = Response::new(flow);
     *response.status_mut() = status;
@@ -541,7 +492,7 @@ fn answered(status: StatusCode, headers: &HeaderMap, flow: ClientBody) -> Respon
 }
 
 /// Says whether a reply comes bit by bit.
-fn has_stream_type(headers: &HeaderMap) -> bool {
+pub(crate) fn has_stream_type(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let starts = |start: &str| kind.is_some_and(|kind| kind.starts_with(start.as_bytes()));
     starts("text/event-stream") || starts("application/x-ndjson")

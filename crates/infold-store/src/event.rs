@@ -2,6 +2,7 @@
 
 mod usage;
 mod lookup;
+mod recall;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use infold_wire::{Json, estimate_tokens, quote};
 
 use crate::{Status, stored};
 pub use lookup::LookupLine;
+pub use recall::RecallLine;
 pub use usage::{Failure, Purpose, Usage};
 
 /// An event as it stands in `events.jsonl`.
@@ -109,44 +111,6 @@ pub struct FoldLine {
     pub trigger: String,
     /// The stand-in: messages shown instead.
     pub stand_in: Vec<(Role, String)>,
-}
-
-/// An excerpt of a hidden message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecallLine {
-    /// The message at whose end it is shown.
-    pub at: Seq,
-    /// The message that it quotes.
-    pub source: Seq,
-    /// What the message at the end refers to.
-    pub reference: String,
-    /// The text that is shown.
-    pub text: String,
-    /// Its size in tokens.
-    pub tokens: u64,
-}
-
-impl RecallLine {
-    fn encode(&self) -> String {
-        format!(
-            r#","seq":{},"source":{},"reference":{},"tokens":{},"text":{}"#,
-            self.at,
-            self.source,
-            quote(&self.reference),
-            self.tokens,
-            quote(&self.text)
-        )
-    }
-
-    fn decode(json: Json<'_>) -> Option<RecallLine> {
-        Some(RecallLine {
-            at: number(json, "seq").and_then(Seq::new)?,
-            source: number(json, "source").and_then(Seq::new)?,
-            reference: json.get("reference")?.text()?.into_owned(),
-            text: json.get("text")?.text()?.into_owned(),
-            tokens: number(json, "tokens")?,
-        })
-    }
 }
 
 /// A push with a key, which is done once however often it is repeated.

@@ -75,7 +75,7 @@ fn clients_never_see_a_look_up() {
         ];
         let server = Server::start(Script::steps(steps).model(Model::picky()));
         let home = Home::new();
-        home.config("serve:\n  recall_tool: true\nsummarizer:\n  name: extractive\nprofiles:\n  m:\n    window: 16000\n");
+        home.config("serve:\n  recall_tool: true\nsummarizer: extractive\nprofiles:\n  m:\n    window: 16000\n");
         let serve = serve(&home, &server.url());
         let job = json!({"client": client, "url": serve.1, "opening": opening()});
         let found = run(&python, "relay_sdk.py", &job);

@@ -13,8 +13,7 @@ use infold_wire::ReplyError;
 use infold_wire::lookup::{ReplyFilter, RoundOutcome};
 use infold_wire::provider_error::ClientError;
 
-use super::LookupRounds;
-use super::rounds::FollowUpError;
+use super::rounds::{FollowUpError, LookupRounds};
 use crate::client_body::read_up_to;
 use crate::proxy::MAX_ERROR_BODY_BYTES;
 use crate::translate::refusal;

@@ -8,8 +8,7 @@ use infold_wire::lookup::{LookupNames, ReplyFilter};
 use infold_wire::reply::MAX_REPLY_BYTES;
 use infold_wire::{Delivery, Json, JsonKind};
 
-use super::LookupRounds;
-use super::rounds::FollowUpError;
+use super::rounds::{FollowUpError, LookupRounds};
 
 /// Returns the reply for the client, or the error that came in its place.
 pub(crate) async fn pass_whole(

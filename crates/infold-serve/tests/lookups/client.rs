@@ -39,7 +39,20 @@ impl Office {
         Office::with(Model::picky(), "serve:\n  recall_tool: true\n")
     }
 
+    /// One whose provider speaks this API, whatever the client speaks.
+    pub fn translating(api: &str) -> Office {
+        let model = Model {
+            alternate: false,
+            ..Model::default()
+        };
+        Office::to(model, "serve:\n  recall_tool: true\n", &format!("{api}+"))
+    }
+
     pub fn with(model: Model, config: &str) -> Office {
+        Office::to(model, config, "")
+    }
+
+    fn to(model: Model, config: &str, api: &str) -> Office {
         let steps: Arc<Mutex<VecDeque<Step>>> = Arc::default();
         let next = Arc::clone(&steps);
         let script = Script::decide(move |_| {
@@ -47,7 +60,7 @@ impl Office {
             step.unwrap_or_else(|| Step::say("As you say."))
         });
         let provider = Server::start(script.model(model));
-        let mut setup = Setup::to(&provider.url());
+        let mut setup = Setup::to(&format!("{api}{}", provider.url()));
         setup.config = config.to_owned();
         setup.window = Some("16000");
         Office {

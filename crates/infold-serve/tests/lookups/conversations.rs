@@ -203,3 +203,28 @@ fn any_conversation_with_look_ups_is_one_that_the_provider_accepts() {
         }
     }
 }
+
+#[test]
+fn what_is_redacted_is_gone_from_look_ups_too() {
+    let office = Office::new();
+    let mut client = Client::new(&office, Wire::Anthropic, true, "this");
+    office.say(
+        Wire::Anthropic,
+        &[vec![lookup()], vec![text("It is 15029.")]],
+    );
+    client.turn();
+    let kept = || office.proxy.kept();
+    assert!(kept().contains("\"type\":\"lookup\""));
+    assert!(kept().contains(&word(217)));
+    let task = client.task.clone().expect("a task");
+    let body = serde_json::json!({"pattern": word(217)}).to_string();
+    let path = format!("/infold/api/tasks/{task}/redact");
+    let answer = office.proxy.post(&path, "", body.as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(!kept().contains(&word(217)), "nothing of it is left");
+    client.turn();
+    assert!(!kept().contains(&word(217)), "nor does it come back");
+    let sent = office.calls().last().expect("a call").text();
+    assert!(sent.contains("It is 15029."), "the reply stays");
+    office.is_accepted();
+}

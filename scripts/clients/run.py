@@ -63,8 +63,10 @@ class Service:
 class Line:
     """What a client talks to: a model, perhaps a proxy before it, and recorders on both sides."""
 
-    def __init__(self, args, directory, proxied, window=None):
+    def __init__(self, args, directory, proxied, window=None, more=""):
         self.directory = directory
+        # What else is configured.
+        self.more = more
         self.proxied = proxied
         self.infold = args.infold
         self.contexts = os.path.join(directory, "contexts")
@@ -78,8 +80,8 @@ class Line:
             url = self.add("model", model)
         url = self.record(url, "upstream")
         if proxied:
-            url = self.proxy(url, window)
-            url = self.record(url, "client")
+            self.own = self.proxy(url, window)
+            url = self.record(self.own, "client")
         self.url = url
 
     def add(self, name, command, env=None):
@@ -94,7 +96,7 @@ class Line:
     def proxy(self, url, window):
         config = os.path.join(self.directory, "config.yaml")
         with open(config, "w") as file:
-            file.write(f"context_storage:\n  base_dir: {self.contexts}\n")
+            file.write(f"context_storage:\n  base_dir: {self.contexts}\n{self.more}")
             if window:
                 # The client's own prompt and tools are most of it, and are not folded.
                 file.write(f"profiles:\n  default:\n    window: {window}\n    threshold: 90\n")

@@ -88,7 +88,7 @@ pub fn run(
     }
     if args.edit {
         let text = edit(drafted.summary())?;
-        drafted = drafted.with_summary(&text, &setup.aim.strategy);
+        drafted = drafted.with_summary(&text, &setup.aim);
     }
     for error in &drafted.errors {
         CliError::no(error).warn(json);

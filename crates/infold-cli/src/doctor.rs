@@ -70,6 +70,9 @@ fn damaged_databases(contexts: &Contexts, registry: Option<&Registry>) -> CliRes
     if let Some(reason) = ChainIndex::check(contexts.root())? {
         found.push(format!("chains.db is damaged: {reason}"));
     }
+    if let Some(problem) = contexts.check_search_index()? {
+        found.push(format!("search.db {problem}"));
+    }
     Ok(found)
 }
 
@@ -83,6 +86,17 @@ fn repair_index(contexts: &Contexts) -> CliResult<Option<String>> {
         let aside = aside.display();
         format!("damaged chains.db moved to {aside}; `infold serve` rebuilds it when it starts")
     }))
+}
+
+/// Removes a search index that is damaged or of another version; returns what was done.
+fn repair_search_index(contexts: &Contexts) -> CliResult<Option<String>> {
+    let Some(problem) = contexts.check_search_index()? else {
+        return Ok(None);
+    };
+    contexts.remove_search_index()?;
+    Ok(Some(format!(
+        "search.db {problem}; it was removed, and the next search rebuilds it"
+    )))
 }
 
 /// Checks a task. If that fails, the failure is its problem, and the other tasks are still checked.
@@ -112,6 +126,7 @@ fn examine(contexts: &Contexts, repair: bool) -> CliResult<Findings> {
         repaired = done;
         registry = Some(repaired_registry);
         repaired.extend(repair_index(contexts)?);
+        repaired.extend(repair_search_index(contexts)?);
     } else if exists() {
         // A check does not create the directory.
         registry = contexts.registry_if_writable()?;

@@ -45,9 +45,9 @@ pub struct EvalArgs {
     /// Probe with all combinations, not with a sample
     #[arg(long, requires = "probes", conflicts_with = "files")]
     pub all: bool,
-    /// Recall what messages refer to, as `ask` and the proxy do, or not
-    #[arg(long, value_name = "WHEN", default_value = "off")]
-    pub recall: RecallChoice,
+    /// Recall what messages refer to, as `ask` and the proxy do, or not; either way the content that was needed and not in view is counted
+    #[arg(long, value_name = "WHEN")]
+    pub recall: Option<RecallChoice>,
     /// Draw a picture into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,

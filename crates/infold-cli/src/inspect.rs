@@ -1,8 +1,8 @@
 //! `infold view`, `log` and `folds`: print what a task holds.
 
 use infold::show::{LogEntry, LogSnapshot, ViewEntry, ViewLine, describe, kind, speaker};
-use infold_log::{Past as _, Role, Seq, Source, Span};
-use infold_store::{Contexts, EventLine, Log, What, iso};
+use infold_log::{Past as _, Role, Seq, Span};
+use infold_store::{Contexts, EventLine, Log, iso};
 use infold_wire::{Message, message_excerpt};
 
 use crate::args::{FoldsArgs, InspectArgs, ViewArgs};

@@ -69,11 +69,30 @@ pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Output) -> CliResul
 }
 
 fn no_match(found: &Redaction) -> CliError {
+    if let Some(error) = spanned(found) {
+        return error;
+    }
     let error = CliError::no("the pattern matches nothing; nothing was changed");
     match found.left {
         0 => error,
         left => error.hint(format!("{} {WHERE_MATCHES_STAY}", matches(left))),
     }
+}
+
+/// Returns an error if matches were left that span several texts of a message.
+fn spanned(found: &Redaction) -> Option<CliError> {
+    let seqs: Vec<String> = found.spanned.iter().map(ToString::to_string).collect();
+    let noun = match seqs.as_slice() {
+        [] => return None,
+        [_] => "message",
+        _ => "messages",
+    };
+    let error = format!(
+        "the pattern matches across several texts of {noun} {}, which were not changed by that",
+        seqs.join(", ")
+    );
+    let hint = "a pattern that matches within the texts, or `infold redact TASK SEQ`, removes them";
+    Some(CliError::no(error).hint(hint))
 }
 
 const WHERE_MATCHES_STAY: &str =
@@ -82,7 +101,8 @@ const WHERE_MATCHES_STAY: &str =
 /// Prints what was redacted, or would be.
 fn print_redaction(id: Uuid, redaction: &Redaction, is_done: bool, out: &mut Output) -> CliResult {
     if out.is_json() {
-        return out.object(&describe(redaction));
+        out.object(&describe(redaction))?;
+        return spanned(redaction).map_or(Ok(()), Err);
     }
     for line in redaction_lines(id, redaction, is_done) {
         out.line(line)?;
@@ -93,7 +113,7 @@ fn print_redaction(id: Uuid, redaction: &Redaction, is_done: bool, out: &mut Out
             format!("{} left {WHERE_MATCHES_STAY}", matches(redaction.left)),
         );
     }
-    Ok(())
+    spanned(redaction).map_or(Ok(()), Err)
 }
 
 /// Returns one line for each redacted task, and one for each file that is removed whole.

@@ -3,7 +3,7 @@
 use clap::Args;
 use infold::search::{
     DEFAULT_LIMIT, SearchError, SearchMode, SearchQuery, describe_coverage, describe_place,
-    hit_json, parse_role, parse_time,
+    hit_json, parse_end_time, parse_role, parse_time,
 };
 use infold_log::Role;
 use infold_store::{Contexts, SearchHit, iso};
@@ -35,8 +35,8 @@ pub struct SearchArgs {
     /// Only messages from then on: a time, a date, or an age such as 3d or 12h
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<u64>,
-    /// Only messages up to then
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    /// Only messages up to then; a date is meant to its end
+    #[arg(long, value_name = "TIME", value_parser = parse_end_time)]
     until: Option<u64>,
     /// The number of hits
     #[arg(long, value_name = "N", default_value_t = DEFAULT_LIMIT)]

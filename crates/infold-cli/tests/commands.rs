@@ -327,7 +327,7 @@ fn the_view_shows_a_fold_as_one_line() {
     $ infold view T1 --json
     {"note":"","role":"system","seq":1,"tokens":8,"message":{"role":"system","content":"You are careful."}}
     {"note":"","role":"user","seq":2,"tokens":7,"message":{"role":"user","content":"Fix the login"}}
-    {"fold":"e4","from":3,"kind":"summary","messages":4,"original_tokens":78,"stand_in":[{"role":"user","text":"[Summary of messages 3..6 (4 folded away; nothing is lost, and recall 3..6 shows them in full)]\n\nlogin() was a stub; it is written now."}],"to":6,"tokens":43}
+    {"fold":"e4","from":3,"kind":"summary","messages":4,"original_tokens":78,"stand_in":[{"role":"user","text":"[Summary of messages 3..6 (4 folded away; nothing is lost: the log keeps 3..6 word for word)]\n\nlogin() was a stub; it is written now."}],"to":6,"tokens":43}
     {"note":"","role":"user","seq":7,"tokens":7,"message":{"role":"user","content":"then the migration"}}
     {"note":"","role":"assistant","seq":8,"tokens":17,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
     {"note":"","role":"tool","seq":9,"tokens":16,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
@@ -335,7 +335,7 @@ fn the_view_shows_a_fold_as_one_line() {
     $ infold view T1 --raw
     {"role":"system","content":"You are careful."}
     {"role":"user","content":"Fix the login"}
-    {"role":"user","content":"[Summary of messages 3..6 (4 folded away; nothing is lost, and recall 3..6 shows them in full)]\n\nlogin() was a stub; it is written now."}
+    {"role":"user","content":"[Summary of messages 3..6 (4 folded away; nothing is lost: the log keeps 3..6 word for word)]\n\nlogin() was a stub; it is written now."}
     {"role":"user","content":"then the migration"}
     {"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}
     {"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}
@@ -530,13 +530,13 @@ fn a_masked_result_is_a_stub_and_the_rest_of_its_message_stays() {
     $ infold view T1
     1        user   read it                                                                     6 tokens
     2        model  calls read(a)                                                              16 tokens
-    3        tool   [50 tokens folded away; nothing is lost, and r… [part 0 masked by e2]      29 tokens
+    3        tool   [50 tokens folded away; nothing is lost, and m… [part 0 masked by e2]      29 tokens
     4        model  ok                                                                          5 tokens
     ! view 56 tokens, log 89 in 4 messages
     $ infold view T1 --raw
     {"content":"read it","role":"user"}
     {"role":"assistant","content":[{"type":"tool_use","id":"u1","name":"read","input":{"path":"a"}}]}
-    {"role":"user","content":[{"type":"tool_result","tool_use_id":"u1","content":"[50 tokens folded away; nothing is lost, and recall 3 shows them]"},{"type":"text","text":"and?"}]}
+    {"role":"user","content":[{"type":"tool_result","tool_use_id":"u1","content":"[50 tokens folded away; nothing is lost, and message 3 keeps them]"},{"type":"text","text":"and?"}]}
     {"content":"ok","role":"assistant"}
     ! view 56 tokens, log 89 in 4 messages
     $ infold mask T1 3 --part 1

@@ -394,7 +394,7 @@ fn a_fold_is_looked_at_before_it_is_made() {
       - Last said [8] "look at part 3"
 
       ## Recall
-      [n] is message n. Nothing is lost: `infold recall TASK 2..9` shows any of them in full. After → stands the message that says otherwise.
+      [n] is message n. Nothing is lost: the log keeps all of messages 2..9 in full, word for word. After → stands the message that says otherwise.
       view     852 → 746 tokens
       cost     $0.0000 for the summary; the next request, uncached: $0.0021 → $0.0019
     nothing was changed

@@ -135,7 +135,7 @@ fn messages_and_folds_are_read_as_text() {
     done
     $ infold recall T1 e3
     ── e3 summary · hides 3..4 · 78 → 38 tokens · YYYY-MM-DDThh:mm:ss.mmmZ
-    [Summary of messages 3..4 (2 folded away; nothing is lost, and recall 3..4 shows them in full)]
+    [Summary of messages 3..4 (2 folded away; nothing is lost: the log keeps 3..4 word for word)]
 
     login() was a stub.
     ── 3 model · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
@@ -158,11 +158,11 @@ fn messages_and_folds_are_read_as_text() {
     It is a stub; the timeout is 30 seconds.
     $ infold folds T1 e3
     ── e3 summary · hides 3..4 · 78 → 38 tokens · YYYY-MM-DDThh:mm:ss.mmmZ
-    [Summary of messages 3..4 (2 folded away; nothing is lost, and recall 3..4 shows them in full)]
+    [Summary of messages 3..4 (2 folded away; nothing is lost: the log keeps 3..4 word for word)]
 
     login() was a stub.
     $ infold folds T1 e3 --json
-    {"fold":"e3","from":3,"kind":"summary","original_tokens":78,"stand_in":[{"role":"user","text":"[Summary of messages 3..4 (2 folded away; nothing is lost, and recall 3..4 shows them in full)]\n\nlogin() was a stub."}],"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":4,"tokens":38}
+    {"fold":"e3","from":3,"kind":"summary","original_tokens":78,"stand_in":[{"role":"user","text":"[Summary of messages 3..4 (2 folded away; nothing is lost: the log keeps 3..4 word for word)]\n\nlogin() was a stub."}],"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":4,"tokens":38}
     "#);
 }
 

@@ -25,7 +25,7 @@ fn a_task_shows_its_summary_in_the_form_of_its_wire() {
     insta::assert_snapshot!(home.tell("view T1 --raw"), @r#"
     $ infold view T1 --raw
     {"parts":[{"text":"look around"}]}
-    {"role":"user","parts":[{"text":"[Summary of messages 2..3 (2 folded away; nothing is lost, and recall 2..3 shows them in full)]\n\nit looked"}]}
+    {"role":"user","parts":[{"text":"[Summary of messages 2..3 (2 folded away; nothing is lost: the log keeps 2..3 word for word)]\n\nit looked"}]}
     {"role":"model","parts":[{"text":"done"}]}
     ! view 45 tokens, log 37 in 4 messages
     "#);

@@ -188,7 +188,7 @@ pub struct HooksConfig {
 }
 
 /// Where the proxy listens, and where it forwards to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServeConfig {
     /// The port.
     pub port: Option<Setting<u16>>,
@@ -203,9 +203,9 @@ pub struct ServeConfig {
     /// How many hours after its last request a conversation has ended; 0 is never, none is a day.
     pub end_after: Option<Setting<u64>>,
     /// Whether clients of `/infold/mcp` may pin messages and add notes.
-    pub mcp_write: Setting<bool>,
+    pub mcp_write: Option<Setting<bool>>,
     /// Whether models are offered tools that look up what is folded away, which the proxy answers.
-    pub recall_tool: Setting<bool>,
+    pub recall_tool: Option<Setting<bool>>,
     /// Where the requests of an API go: the name of a provider, or an address.
     pub upstreams: Vec<(&'static str, Setting<String>)>,
 }
@@ -254,17 +254,7 @@ impl Default for Config {
                 check: default(false),
             },
             hooks: HooksConfig::default(),
-            serve: ServeConfig {
-                port: None,
-                host: None,
-                token: None,
-                names: Vec::new(),
-                upstream_idle: None,
-                end_after: None,
-                mcp_write: default(false),
-                recall_tool: default(false),
-                upstreams: Vec::new(),
-            },
+            serve: ServeConfig::default(),
             redact: default(false),
             recall: RecallConfig {
                 auto: default(true),

@@ -111,6 +111,7 @@ pub fn manage(
     summarizer: &mut dyn Summarizer,
     hooks: &Hooks,
 ) -> Result<ManageOutcome, ManageError> {
+    writer.set_recall_tool(aim.recall_tool.clone());
     let mut pass = match Pass::begin(writer.log(), aim, aim.forced)? {
         PassStart::Due(pass) => pass,
         PassStart::Skipped(outcome) => {

@@ -108,11 +108,22 @@ impl RedactionRequest {
     /// Returns what would be removed.
     pub fn preview(&self, contexts: &Contexts, task: Uuid) -> Result<Redaction, TaskError> {
         self.with(|target| contexts.redactable(task, target))
+            .map(|redaction| self.meant(redaction))
     }
 
     /// Removes it for good.
     pub fn carry_out(&self, contexts: &Contexts, task: Uuid) -> Result<Redaction, TaskError> {
         self.with(|target| contexts.redact(task, target))
+            .map(|redaction| self.meant(redaction))
+    }
+
+    /// Leaves out matches across texts unless the pattern has quotes: else a `.` only ran over the end of a text.
+    fn meant(&self, mut redaction: Redaction) -> Redaction {
+        let is_meant = |pattern: &Pattern| pattern.0.as_str().contains('"');
+        if !self.pattern.as_ref().is_some_and(is_meant) {
+            redaction.spanned.clear();
+        }
+        redaction
     }
 
     fn with<T>(&self, work: impl FnOnce(Target<'_>) -> T) -> T {
@@ -142,7 +153,8 @@ pub fn describe(redaction: &Redaction) -> Value {
     let tasks: Vec<Value> = tasks.collect();
     let removed = redaction.removed.iter();
     let removed: Vec<String> = removed.map(|path| path.display().to_string()).collect();
-    json!({"tasks": tasks, "left": redaction.left, "removed": removed, "entries": redaction.entries})
+    let spanned: Vec<u64> = redaction.spanned.iter().map(|seq| seq.get()).collect();
+    json!({"tasks": tasks, "left": redaction.left, "spanned": spanned, "removed": removed, "entries": redaction.entries})
 }
 
 #[cfg(test)]

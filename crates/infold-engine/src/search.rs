@@ -102,17 +102,31 @@ impl SearchQuery {
     /// Says what was searched for, for answers without a hit.
     pub fn describe(&self, answer: &SearchAnswer) -> String {
         let what = infold_wire::shorten(&self.text, 200);
+        let message = if self.is_filtered() {
+            "no message of those asked for"
+        } else {
+            "no message"
+        };
         match self.mode {
-            SearchMode::Exact => format!("no message contains exactly `{what}`"),
-            SearchMode::Regex => format!("no message matches the expression `{what}`"),
+            SearchMode::Exact => format!("{message} contains exactly `{what}`"),
+            SearchMode::Regex => format!("{message} matches the expression `{what}`"),
             SearchMode::Words if answer.words.is_empty() => {
                 format!("`{what}` has no word to search for")
             }
             SearchMode::Words => {
                 let words = infold_wire::shorten(&answer.words.join(", "), 200);
-                format!("no message has any of: {words}")
+                format!("{message} has any of: {words}")
             }
         }
+    }
+
+    fn is_filtered(&self) -> bool {
+        self.only_hidden
+            || self.role.is_some()
+            || self.tool.is_some()
+            || self.file.is_some()
+            || self.since.is_some()
+            || self.until.is_some()
     }
 }
 
@@ -209,6 +223,14 @@ pub fn parse_time(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses a time up to which messages are meant: a date is meant to its end.
+pub fn parse_end_time(text: &str) -> Result<u64, String> {
+    let is_date =
+        text.len() == "2026-11-15".len() && text.bytes().filter(|byte| *byte == b'-').count() == 2;
+    let rest_of_day = if is_date { 86_400_000 - 1 } else { 0 };
+    Ok(parse_time(text)?.saturating_add(rest_of_day))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +238,11 @@ mod tests {
     #[test]
     fn times_are_dates_or_ages() {
         assert_eq!(parse_time("2026-11-15"), Ok(1_794_700_800_000));
+        assert_eq!(parse_end_time("2026-11-15"), Ok(1_794_787_199_999));
+        assert_eq!(
+            parse_end_time("2026-11-15T00:00:00Z"),
+            Ok(1_794_700_800_000)
+        );
         assert_eq!(parse_time("1794700800000"), Ok(1_794_700_800_000));
         let day = parse_time("1d").unwrap();
         assert!(now() - day >= 86_400_000 && now() - day < 86_500_000);

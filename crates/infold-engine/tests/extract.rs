@@ -92,7 +92,7 @@ fn a_summary_says_what_was_asked_done_and_left() {
     - [4] export function getUser(userId: string) { return db.findUser(userId); }
 
     ## Recall
-    [n] is message n. Nothing is lost: `infold recall TASK 2..12` shows any of them in full. After → stands the message that says otherwise.
+    [n] is message n. Nothing is lost: the log keeps all of messages 2..12 in full, word for word. After → stands the message that says otherwise.
     "#);
 }
 

@@ -331,7 +331,7 @@ fn a_last_round_that_does_not_fit_shows_head_and_tail_of_its_largest_results() {
         .last_seq()
         .and_then(|seq| seq.prev())
         .expect("three results");
-    assert!(shown[shown.len() - 2].contains(&format!("recall {last} shows all of it")));
+    assert!(shown[shown.len() - 2].contains(&format!("message {last} keeps all of it")));
     // Of a window that is smaller still, more is left out, of the same results.
     let outcome = managed(&mut task, &common::aim(6_000));
     assert!(outcome.fits, "{outcome:?}");

@@ -158,7 +158,7 @@ fn aim(window: u64, strategy: usize, factor: f64, bytes: Option<u64>) -> Aim {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(160))]
 
     /// Every run ends within a fixed number of summarizer calls, and what it leaves is valid
     /// and fits, or is what was there before.

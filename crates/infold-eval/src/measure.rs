@@ -42,6 +42,12 @@ impl Counts {
         (self.wanted > 0).then(|| self.kept as f64 / self.wanted as f64)
     }
 
+    /// Adds other counts.
+    pub fn add(&mut self, other: Counts) {
+        self.wanted += other.wanted;
+        self.kept += other.kept;
+    }
+
     /// Returns how many were lost.
     pub fn lost(self) -> u64 {
         self.wanted - self.kept
@@ -56,8 +62,7 @@ impl Scores {
     /// Adds other counts.
     pub fn add(&mut self, other: Scores) {
         for measure in MEASURES {
-            self[measure].wanted += other[measure].wanted;
-            self[measure].kept += other[measure].kept;
+            self[measure].add(other[measure]);
         }
     }
 }

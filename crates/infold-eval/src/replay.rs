@@ -7,12 +7,13 @@ use infold_store::{Log, LogError, StepError};
 use infold_wire::Message;
 use infold_wire::tool_action::MessageText;
 
+use crate::content::Needs;
 use crate::measure::{Measure, Scores};
 use crate::previous_request::PreviousRequest;
 use crate::visibility::{TermVisibility, shown_summaries};
 use crate::{ParsedSession, RecordedSession};
 use infold::models::Prices;
-use infold::recall::{recall_references, scan_mentions};
+use infold::recall::{MentionLookup, recall_references, scanned_mentions};
 use infold::summarizer::Extractive;
 use infold::{Aim, FloorTooLarge, Hooks, ManageError, Scratch, ScratchError, manage};
 
@@ -25,6 +26,13 @@ pub struct Replay {
     pub scores: Scores,
     /// The number of references among them that reading hidden messages back from the log found.
     pub reached: u64,
+    /// References that replies made to earlier messages, and whether the request before held them, in whatever form.
+    pub used_again: Needs,
+    /// References that the user's words and the model's calls made to what was said before, and whether a statement about them stood in the
+    /// request that followed.
+    pub content: Needs,
+    /// The same for messages that name so much that they bring a document along.
+    pub documents: Needs,
     /// The excerpts of hidden messages that were recalled.
     pub recalled_excerpts: u64,
     /// Their tokens.
@@ -112,6 +120,7 @@ pub fn replay(
         previous: PreviousRequest::default(),
         active: Vec::new(),
         read_back: HashMap::new(),
+        mentions: Box::new(scanned_mentions()),
         out: Replay::default(),
     };
     for (place, bytes) in session.messages.iter().enumerate() {
@@ -119,6 +128,16 @@ pub fn replay(
         let is_sent = is_reply && run.send_request(place)?;
         if is_sent || !is_reply {
             run.score_terms()?;
+        }
+        if is_sent {
+            run.out.used_again.add(run.visibility.count_used_again());
+            let (content, is_document) = run.visibility.count_content();
+            let sum = if is_document {
+                &mut run.out.documents
+            } else {
+                &mut run.out.content
+            };
+            sum.add(content);
         }
         run.task.push(bytes.clone())?;
         run.visibility.append();
@@ -140,6 +159,7 @@ struct ReplayRun<'a> {
     active: Vec<ActiveSummary>,
     /// The terms of messages that were read back from the log.
     read_back: HashMap<usize, Vec<u32>>,
+    mentions: Box<MentionLookup<'static>>,
     out: Replay,
 }
 
@@ -151,7 +171,7 @@ impl ReplayRun<'_> {
         let managed = manage(writer, self.aim, &mut Extractive, &Hooks::default());
         if let (Ok(outcome), Some(limits)) = (&managed, self.aim.recall) {
             let limits = limits.within(self.aim, outcome.after.tokens);
-            let recalled = recall_references(writer, limits, &mut scan_mentions);
+            let recalled = recall_references(writer, limits, &mut *self.mentions);
             let recalled = recalled.map_err(ScratchError::from)?;
             self.out.recalled_excerpts += recalled.len() as u64;
             self.out.recalled_tokens += recalled.iter().map(|one| one.tokens).sum::<u64>();
@@ -256,6 +276,9 @@ impl Replay {
         self.unfit.extend(other.unfit);
         self.scores.add(other.scores);
         self.reached += other.reached;
+        self.used_again.add(other.used_again);
+        self.content.add(other.content);
+        self.documents.add(other.documents);
         self.recalled_excerpts += other.recalled_excerpts;
         self.recalled_tokens += other.recalled_tokens;
     }

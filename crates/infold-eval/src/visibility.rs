@@ -7,6 +7,8 @@ use infold_log::{Cause, EventId, Item, Seq, Shows, View};
 use infold_store::{Log, LogError, What};
 
 use crate::ParsedSession;
+use crate::content::{MAX_QUESTION_NAMES, Needs, StatementIndex, StatementPlace};
+use crate::measure::Measure;
 
 /// How many visible and how many hidden parts of a session hold each term.
 ///
@@ -21,6 +23,11 @@ pub struct TermVisibility<'a> {
     kept: Vec<bool>,
     /// The terms that each stand-in and each stub holds.
     stand_ins: HashMap<EventId, Vec<u32>>,
+    /// The stand-ins, stubs and notes that are shown.
+    shown: Vec<EventId>,
+    /// The recalled excerpts that are shown.
+    excerpts: Vec<EventId>,
+    statements: StatementIndex,
 }
 
 /// The masked parts of a message that is shown; none if it is hidden.
@@ -46,6 +53,9 @@ impl<'a> TermVisibility<'a> {
             messages: Vec::new(),
             kept: vec![false; count],
             stand_ins: HashMap::new(),
+            shown: Vec::new(),
+            excerpts: Vec::new(),
+            statements: StatementIndex::default(),
         }
     }
 
@@ -67,6 +77,60 @@ impl<'a> TermVisibility<'a> {
         uses.filter(|term| self.visible[*term as usize] == 0 && self.hidden[*term as usize] > 0)
     }
 
+    /// Returns the references that the next message makes to earlier ones.
+    pub fn count_used_again(&self) -> Needs {
+        let next = &self.parsed.messages[self.messages.len()];
+        let mut out = Needs::default();
+        for term in &next.uses {
+            let (visible, hidden) = (self.visible[*term as usize], self.hidden[*term as usize]);
+            let is_again = visible + hidden > 0;
+            if is_again && self.parsed.vocabulary.measure(*term) == Measure::References {
+                let held_by = |ids: &[EventId]| {
+                    let mut held = ids.iter().map(|id| &self.stand_ins[id]);
+                    held.any(|terms| terms.binary_search(term).is_ok())
+                };
+                let is_in_view = visible > 0 || held_by(&self.shown);
+                out.count(is_in_view, !is_in_view && held_by(&self.excerpts));
+            }
+        }
+        out
+    }
+
+    /// Returns the references that the last messages make to what was said about them before, and whether they make so many that they are a
+    /// document.
+    pub fn count_content(&mut self) -> (Needs, bool) {
+        let place = self.messages.len();
+        let named = StatementIndex::named(self.parsed, place);
+        let is_document = named.len() > MAX_QUESTION_NAMES;
+        let mut out = Needs::default();
+        for (term, first) in named {
+            let parsed = self.parsed;
+            let said = self.statements.statements(parsed, term, place);
+            let said: Vec<_> = said.cloned().collect();
+            let is_before = |place: &StatementPlace| place.message < first;
+            if !said.iter().any(|(place, _)| is_before(place)) {
+                continue;
+            }
+            let is_shown = said.iter().any(|(place, _)| {
+                // Results of the last calls count, the words that name it do not.
+                (is_before(place) || place.part.is_some()) && self.is_shown(*place)
+            });
+            let repeated_by = |ids: &[EventId]| {
+                let mut before = said.iter().filter(|(place, _)| is_before(place));
+                before.any(|(_, statement)| self.statements.is_repeated(ids, term, statement))
+            };
+            let is_in_view = is_shown || repeated_by(&self.shown);
+            let is_recalled = !is_in_view && repeated_by(&self.excerpts);
+            out.count(is_in_view, is_recalled);
+        }
+        (out, is_document)
+    }
+
+    fn is_shown(&self, place: StatementPlace) -> bool {
+        let masked = self.messages[place.message].as_ref();
+        masked.is_some_and(|masked| place.part.is_none_or(|part| !masked.contains(&part)))
+    }
+
     /// Says whether a stand-in holds a term.
     pub fn is_kept(&self, term: u32) -> bool {
         self.kept[term as usize]
@@ -85,7 +149,7 @@ impl<'a> TermVisibility<'a> {
     /// Updates everything to what a view shows, after something was folded.
     pub fn update(&mut self, view: &View, log: &Log) -> Result<(), LogError> {
         let mut shown = vec![None; self.messages.len()];
-        let mut stand_ins = Vec::new();
+        let (mut stand_ins, mut excerpts) = (Vec::new(), Vec::new());
         for piece in view.pieces() {
             match &piece.shows {
                 Shows::Verbatim(span) => {
@@ -105,7 +169,7 @@ impl<'a> TermVisibility<'a> {
                         shown[index(*seq)] = Some(masked);
                     }
                     stand_ins.extend(masks.iter().map(|(.., id)| *id));
-                    stand_ins.extend(recalls.iter().map(|(_, id)| *id));
+                    excerpts.extend(recalls.iter().map(|(_, id)| *id));
                 }
                 Shows::StandIn(id) | Shows::Note(id) => stand_ins.push(*id),
             }
@@ -114,31 +178,19 @@ impl<'a> TermVisibility<'a> {
             self.set(message, shown);
         }
         self.kept.fill(false);
-        for id in stand_ins {
-            if !self.stand_ins.contains_key(&id) {
-                let terms = self.find_terms(id, log)?;
-                self.stand_ins.insert(id, terms);
+        for id in stand_ins.iter().chain(&excerpts) {
+            if !self.stand_ins.contains_key(id) {
+                let text = stand_in_text(*id, log)?;
+                let vocabulary = &self.parsed.vocabulary;
+                self.statements.add_stand_in(*id, &text, vocabulary);
+                self.stand_ins.insert(*id, vocabulary.find(&text));
             }
-            for term in &self.stand_ins[&id] {
+            for term in &self.stand_ins[id] {
                 self.kept[*term as usize] = true;
             }
         }
+        (self.shown, self.excerpts) = (stand_ins, excerpts);
         Ok(())
-    }
-
-    /// Returns the terms that a stand-in, a stub or a note holds.
-    fn find_terms(&self, id: EventId, log: &Log) -> Result<Vec<u32>, LogError> {
-        let text = match log.event(id)?.what {
-            What::Fold(fold) => {
-                let texts: Vec<&str> = fold.stand_in.iter().map(|(_, text)| &**text).collect();
-                texts.join("\n")
-            }
-            What::Mask(mask) => mask.stub,
-            What::Note { text, .. } => text,
-            What::Recall(recall) => recall.text,
-            _ => return Ok(Vec::new()),
-        };
-        Ok(self.parsed.vocabulary.find(&text))
     }
 
     fn set(&mut self, message: usize, shown: MaskedParts) {
@@ -169,6 +221,20 @@ impl<'a> TermVisibility<'a> {
             }
         }
     }
+}
+
+/// Returns the text of a stand-in, a stub, a note or an excerpt.
+fn stand_in_text(id: EventId, log: &Log) -> Result<String, LogError> {
+    Ok(match log.event(id)?.what {
+        What::Fold(fold) => {
+            let texts: Vec<&str> = fold.stand_in.iter().map(|(_, text)| &**text).collect();
+            texts.join("\n")
+        }
+        What::Mask(mask) => mask.stub,
+        What::Note { text, .. } => text,
+        What::Recall(recall) => recall.text,
+        _ => String::new(),
+    })
 }
 
 /// Returns the summaries that are shown, and what each covers.

@@ -32,9 +32,10 @@ impl FloorSize {
         let path = shown.path();
         let mut size = FloorSize::default();
         for seq in floor.seqs() {
-            let part = match floor.request() == Some(*seq) {
-                true => &mut size.request,
-                false => &mut size.system,
+            let part = if floor.request() == Some(*seq) {
+                &mut size.request
+            } else {
+                &mut size.system
             };
             add(part, weigh(Span::one(*seq), past)?);
         }

@@ -128,9 +128,10 @@ impl Rounds {
     /// The ids by which a message may belong to an earlier round that is closed already. Whoever
     /// holds the log looks for them there.
     pub fn unresolved<'f>(&self, facts: &'f Facts) -> Vec<&'f str> {
-        let mut uses: Vec<&str> = match facts.is_request() {
-            true => Vec::new(),
-            false => self.uses.iter().map(String::as_str).collect(),
+        let mut uses: Vec<&str> = if facts.is_request() {
+            Vec::new()
+        } else {
+            self.uses.iter().map(String::as_str).collect()
         };
         let mut unresolved = Vec::new();
         for link in &facts.links {

@@ -268,6 +268,12 @@ impl<'a, P: Past> Layout<'a, P> {
             let record = self.past.record(*seq)?;
             tokens += record.sums.tokens - sums_before(*seq, self.past)?.tokens;
             for (id, recall) in self.shown.recalls(Span::one(*seq)) {
+                // A pin shows what it quotes.
+                if let Some(source) = recall.source
+                    && self.exempt(source, self.past.record(source)?.round)
+                {
+                    continue;
+                }
                 tokens += recall.tokens;
                 recalls.push((*seq, id));
             }

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use infold_log::steer::{self, Refused, Side};
 use infold_log::{
     Cause, Event, EventId, Floor, Fold, Hides, INTERRUPTED, Item, LinkKind, Past, Pin, Pinned,
-    Place, Point, Recall, Role, Seq, Shown, Shows, Source, Span, View, check, view_at,
+    Place, Point, Recall, Role, Seq, Shown, Shows, Source, Span, View, check, pinned_rounds,
+    view_at,
 };
 use proptest::prelude::*;
 use talk::Talk;
@@ -27,6 +28,18 @@ fn config() -> ProptestConfig {
         failure_persistence: None,
         ..asked
     }
+}
+
+/// The excerpts of messages that neither a pin nor the floor shows.
+fn needed_recalls(talk: &Talk) -> Vec<(EventId, Recall)> {
+    let Ok(pinned) = pinned_rounds(talk.shown(), &talk.log);
+    let Ok(floor) = Floor::of(talk.shown(), &talk.log);
+    let is_needed = |recall: &Recall| {
+        let Ok(record) = talk.log.record(recall.source);
+        !pinned.contains(&record.round) && !floor.holds(recall.source)
+    };
+    let all = talk.shown().all_recalls();
+    all.filter(|(_, recall)| is_needed(recall)).collect()
 }
 
 proptest! {
@@ -52,11 +65,11 @@ proptest! {
         let messages = 10 * told(&talk).len() as u64;
         let repairs = lines(&talk, &talk.view()).into_iter().filter(|line| line.source == Source::Repair);
         let repairs = repairs.map(|line| line.facts.answers.len() as u64 * INTERRUPTED).sum::<u64>();
-        let recalls = talk.shown().all_recalls().map(|(_, recall)| recall.tokens).sum::<u64>();
+        let recalls = needed_recalls(&talk).into_iter().map(|(_, recall)| recall.tokens).sum::<u64>();
         prop_assert_eq!(talk.view().tokens(), messages + stand_ins + notes + repairs + recalls);
     }
 
-    /// An excerpt is shown as long as what it quotes is hidden and the message that carries it is not.
+    /// An excerpt is shown as long as what it quotes is hidden and not pinned, and the message that carries it is not.
     #[test]
     fn excerpts_are_shown_while_what_they_quote_is_hidden(moves in any_moves(60)) {
         let mut talk = Talk::of(&moves);
@@ -68,7 +81,7 @@ proptest! {
             });
             rounds.flatten().collect()
         };
-        let all = talk.shown().all_recalls().map(|(id, recall)| (recall.at, id));
+        let all = needed_recalls(&talk).into_iter().map(|(id, recall)| (recall.at, id));
         prop_assert_eq!(carried(&talk), all.collect::<Vec<_>>());
         for (_, recall) in talk.shown().all_recalls() {
             prop_assert!(talk.shown().is_hidden(recall.source));

@@ -120,7 +120,8 @@ impl Api {
             let taken = steps::take(&api, task, step)?;
             Ok(taken["text"].as_str().unwrap_or_default().to_owned())
         });
-        let steps = self.config.serve.mcp_write.value.then_some(steps);
+        let may_write = self.config.serve.mcp_write.as_ref();
+        let steps = may_write.is_some_and(|set| set.value).then_some(steps);
         let contexts = self.conversations.contexts().clone();
         HttpEndpoint::new(History::new(contexts, Scope::All, steps))
     }

@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 
 use infold_log::{Past as _, Role, Seq};
-use infold_store::{ChainIndex, Contexts, Key, Metadata, RegistryError};
-use infold_wire::digest;
+use infold_store::{ChainIndex, Contexts, Key, Log, Metadata, RegistryError};
+use infold_wire::digest::{self, Digest};
+use infold_wire::request_options::RequestOptions;
 use quick_cache::sync::Cache;
 use uuid::Uuid;
 
 use crate::conversations::TASK_SOURCE;
 use crate::message_digest::DigestPath;
 use crate::open_task::OpenTask;
+use crate::parsed_request::{conversation_key, opening_salt};
 use crate::{ConversationError, ConversationName, locked};
 
 /// Finds tasks by conversation keys: in memory what went on lately, on disk (`chains.db`) the rest.
@@ -273,7 +275,7 @@ struct TaskRows {
     keys: Vec<(Key, Seq)>,
 }
 
-/// Derives the rows of a task from its log. Keys of unanswered beginnings are lost: they depend on more than the messages.
+/// Derives the rows of a task from its log.
 fn rows_of(contexts: &Contexts, task: Uuid) -> Result<TaskRows, ConversationError> {
     let Some(dir) = contexts.place(task) else {
         return Ok(TaskRows::default());
@@ -284,17 +286,46 @@ fn rows_of(contexts: &Contexts, task: Uuid) -> Result<TaskRows, ConversationErro
     }
     let mut keys = Vec::new();
     let log = contexts.read(task)?;
+    let name = ConversationName::of(&metadata);
+    let salts = opening_salts(&log, name.as_ref(), &metadata)?;
     let (mut chain, mut is_answered) = (digest::empty_chain(), false);
     for (seq, digest) in DigestPath::default().follow(&log)? {
         chain = digest::chain_digest(chain, *digest);
         is_answered |= log.record(*seq)?.role == Role::Assistant;
         // The messages that a fork shares with its parent are found in the parent.
-        if is_answered && seq.get() >= log.own().seq {
+        if seq.get() < log.own().seq {
+            continue;
+        }
+        if is_answered {
             keys.push((chain, *seq));
+        } else {
+            let opening = |salt: &Digest| (conversation_key(chain, false, *salt), *seq);
+            keys.extend(salts.iter().map(opening));
         }
     }
-    let name = ConversationName::of(&metadata);
     let mut names: Vec<String> = name.iter().map(ConversationName::key).collect();
     names.extend(log.redacted_names()?);
     Ok(TaskRows { names, keys })
+}
+
+/// Returns what tells the beginning of a task from others with the same words: for each of its first frames, as requests may have
+/// been repeated with another model or other tools before one was answered.
+fn opening_salts(
+    log: &Log,
+    name: Option<&ConversationName>,
+    metadata: &Metadata,
+) -> Result<Vec<Digest>, ConversationError> {
+    const MAX_SALTS: usize = 8;
+    let mut salts = Vec::new();
+    log.frames(|frame| {
+        let mut member = |name: &str| frame.members.get(name).cloned();
+        let options = RequestOptions::read(frame.wire, &mut member);
+        let model = options.model.as_ref().or(metadata.model.as_ref());
+        let model = model.map_or("", String::as_str);
+        let salt = opening_salt(name, model, &options.tool_names);
+        if salts.len() < MAX_SALTS && !salts.contains(&salt) {
+            salts.push(salt);
+        }
+    })?;
+    Ok(salts)
 }

@@ -126,6 +126,7 @@ impl Exchange {
         let aim = Aim {
             factor: rule.aim.factor,
             recall: core.config.recall.limits(profile.window),
+            recall_tool: core.recall_tool(call, parsed),
             frame: core.frame_with_lookups(core.frame_size(call, parsed)?, open.log()),
             ..aim.map_err(|error| ConversationError::Internal(error.to_string()))?
         };

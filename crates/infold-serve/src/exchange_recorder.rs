@@ -149,7 +149,7 @@ impl ExchangeRecorder {
 
     fn tell(&self, what: &'static str, error: &ConversationError) {
         self.metrics.failed(what);
-        tracing::error!(error = %error, what, "an exchange could not be recorder, or not folded");
+        tracing::error!(error = %error, what, "an exchange could not be recorded, or not folded");
     }
 }
 

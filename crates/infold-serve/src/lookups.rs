@@ -70,9 +70,24 @@ impl Lookups {
 }
 
 impl Core {
+    fn has_recall_tool(&self) -> bool {
+        let set = self.config.serve.recall_tool.as_ref();
+        set.is_some_and(|set| set.value)
+    }
+
+    /// Returns the name of the tool by which the model can read what is folded away for this request: the client's, or ours, which
+    /// is offered with the fold.
+    pub fn recall_tool(&self, call: &ModelCall, parsed: &ParsedRequest) -> Option<String> {
+        let own = infold::recall::offered_tool(&parsed.params.tool_names);
+        own.map(str::to_owned).or_else(|| {
+            let offer = self.has_recall_tool().then(|| self.new_offer(call, parsed));
+            Some(offer??.names.recall().to_owned())
+        })
+    }
+
     /// Says whether the tools are offered in a conversation: once something is folded, and as long as it or a look-up is shown.
     pub fn offers_lookups(&self, log: &Log) -> bool {
-        if !self.config.serve.recall_tool.value {
+        if !self.has_recall_tool() {
             return false;
         }
         let shown = log.state().shown();
@@ -99,8 +114,16 @@ impl Core {
         parsed: &ParsedRequest,
         log: &Log,
     ) -> Option<LookupOffer> {
+        let offer = self
+            .offers_lookups(log)
+            .then(|| self.new_offer(call, parsed));
+        offer.flatten()
+    }
+
+    /// Offers the tools in a request, whether something is folded or not.
+    fn new_offer(&self, call: &ModelCall, parsed: &ParsedRequest) -> Option<LookupOffer> {
         let model = (parsed.provider.clone(), parsed.model.clone());
-        if !self.offers_lookups(log) || locked(&self.lookups_refused).contains(&model) {
+        if locked(&self.lookups_refused).contains(&model) {
             return None;
         }
         LookupOffer::new(call.wire, &mut |name| {

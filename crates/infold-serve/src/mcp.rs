@@ -7,6 +7,7 @@ mod caller;
 mod failure;
 mod arguments;
 mod history;
+mod echo;
 mod search;
 mod recall;
 mod view;

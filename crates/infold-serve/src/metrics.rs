@@ -171,43 +171,7 @@ impl Metrics {
     /// All of it, as Prometheus reads it.
     pub fn render(&self) -> String {
         let mut out = String::new();
-        head(
-            &mut out,
-            "infold_requests_total",
-            "counter",
-            "Requests answered.",
-        );
-        let names = Wire::ALL.iter().map(|wire| wire.name()).chain(["none"]);
-        for (name, classes) in names.zip(&self.requests) {
-            for (class, count) in classes.iter().enumerate() {
-                let count = count.load(Relaxed);
-                if count > 0 {
-                    let _ = writeln!(
-                        out,
-                        "infold_requests_total{{wire=\"{name}\",status=\"{class}xx\"}} {count}"
-                    );
-                }
-            }
-        }
-        let name = "infold_request_seconds";
-        head(
-            &mut out,
-            name,
-            "histogram",
-            "How long requests took in all.",
-        );
-        self.took.render(&mut out, name, &TOOK);
-        let name = "infold_added_seconds";
-        head(&mut out, name, "histogram", "What infold added to that.");
-        self.added.render(&mut out, name, &ADDED);
-        let in_flight = self.in_flight.load(Relaxed).max(0);
-        head(
-            &mut out,
-            "infold_requests_in_flight",
-            "gauge",
-            "Requests under way.",
-        );
-        let _ = writeln!(out, "infold_requests_in_flight {in_flight}");
+        self.render_requests(&mut out);
         for (name, about, count) in [
             ("bytes_in", "Bytes that came from clients.", &self.bytes_in),
             ("bytes_out", "Bytes that went to clients.", &self.bytes_out),
@@ -284,6 +248,41 @@ impl Metrics {
             let _ = writeln!(out, "{name} {bytes}");
         }
         out
+    }
+
+    fn render_requests(&self, out: &mut String) {
+        head(
+            out,
+            "infold_requests_total",
+            "counter",
+            "Requests answered.",
+        );
+        let names = Wire::ALL.iter().map(|wire| wire.name()).chain(["none"]);
+        for (name, classes) in names.zip(&self.requests) {
+            for (class, count) in classes.iter().enumerate() {
+                let count = count.load(Relaxed);
+                if count > 0 {
+                    let _ = writeln!(
+                        out,
+                        "infold_requests_total{{wire=\"{name}\",status=\"{class}xx\"}} {count}"
+                    );
+                }
+            }
+        }
+        let name = "infold_request_seconds";
+        head(out, name, "histogram", "How long requests took in all.");
+        self.took.render(out, name, &TOOK);
+        let name = "infold_added_seconds";
+        head(out, name, "histogram", "What infold added to that.");
+        self.added.render(out, name, &ADDED);
+        let in_flight = self.in_flight.load(Relaxed).max(0);
+        head(
+            out,
+            "infold_requests_in_flight",
+            "gauge",
+            "Requests under way.",
+        );
+        let _ = writeln!(out, "infold_requests_in_flight {in_flight}");
     }
 }
 

@@ -297,21 +297,8 @@ impl ParsedRequest {
         }
     }
 
-    /// Returns what tells conversations apart that begin with the same words.
-    ///
-    /// Many conversations begin alike, and a client that asks for a title sends the same words: until the model has answered,
-    /// the model, its tools and the name are part of the key.
     fn opening_salt(&self) -> Digest {
-        // By its digest: a name may be redacted before the model answers.
-        let name = self.name.as_ref().map(|name| name.redacted().key());
-        let tools = self.params.tool_names.iter().map(String::as_str);
-        let words = [name.as_deref().unwrap_or_default(), &self.model];
-        words
-            .into_iter()
-            .chain(tools)
-            .fold(digest::empty_chain(), |salt, word| {
-                digest::chain_digest(salt, bytes_digest(word.as_bytes()))
-            })
+        opening_salt(self.name.as_ref(), &self.model, &self.params.tool_names)
     }
 
     /// Returns where instructions and tools stand, whose tokens count beside the messages.
@@ -331,6 +318,27 @@ impl ParsedRequest {
 
 fn unreadable(index: usize, error: &infold_wire::MessageError) -> ConversationError {
     ConversationError::Request(format!("message {} of the request: {error}", index + 1))
+}
+
+/// Returns what tells conversations apart that begin with the same words.
+///
+/// Many conversations begin alike, and a client that asks for a title sends the same words: until the model has answered,
+/// the model, its tools and the name are part of the key.
+pub(crate) fn opening_salt(
+    name: Option<&ConversationName>,
+    model: &str,
+    tool_names: &[String],
+) -> Digest {
+    // By its digest: a name may be redacted before the model answers.
+    let name = name.map(|name| name.redacted().key());
+    let tools = tool_names.iter().map(String::as_str);
+    let words = [name.as_deref().unwrap_or_default(), model];
+    words
+        .into_iter()
+        .chain(tools)
+        .fold(digest::empty_chain(), |salt, word| {
+            digest::chain_digest(salt, bytes_digest(word.as_bytes()))
+        })
 }
 
 /// Returns the key under which a conversation is indexed.

@@ -152,7 +152,7 @@ fn untaken(state: &ServerState, wire: Wire, error: &BodyError) -> Response {
         BodyError::Broken(why) => ClientError::Request(format!("the request broke off: {why}")),
         BodyError::Disk(error) => {
             state.metrics.failed("spool");
-            tracing::error!(%error, "a large request could not be recorder");
+            tracing::error!(%error, "a large request could not be recorded");
             ClientError::Failed("no room here for a request as large as this".to_owned())
         }
     };

@@ -127,10 +127,12 @@ fn versioned(path: String) -> String {
         }
     }
     let first = rest[1..].split('/').next().unwrap_or_default();
-    match VERSIONED_PATHS.contains(&first) {
-        true => format!("/v1{rest}"),
-        false if rest.len() == path.len() => path,
-        false => rest.to_owned(),
+    if VERSIONED_PATHS.contains(&first) {
+        format!("/v1{rest}")
+    } else if rest.len() == path.len() {
+        path
+    } else {
+        rest.to_owned()
     }
 }
 

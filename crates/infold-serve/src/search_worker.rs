@@ -43,9 +43,10 @@ pub(crate) fn start(core: &Arc<Core>) {
                         let is_behind = coverage.searched_bytes < coverage.total_bytes;
                         let took = started.elapsed();
                         // As long as there is work it takes half of the time.
-                        pause = match is_behind && took >= SLICE {
-                            true => took,
-                            false => INTERVAL.max(took * MAX_SHARE),
+                        pause = if is_behind && took >= SLICE {
+                            took
+                        } else {
+                            INTERVAL.max(took * MAX_SHARE)
                         };
                         is_reported = false;
                     }

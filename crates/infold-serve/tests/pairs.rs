@@ -76,7 +76,7 @@ fn turns(count: usize, middle: impl Fn(usize) -> Vec<Value>) -> Vec<Value> {
 
 fn folded(wire: Wire, messages: &[Value]) {
     // Windows of several sizes, so that folds end at every place.
-    for window in (2_000..3_600).step_by(100) {
+    for window in (2_000..3_600).step_by(230) {
         let mut folds = BTreeSet::new();
         play(wire, window, messages, |client, sent| {
             whole(client, sent);

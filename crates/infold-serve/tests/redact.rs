@@ -162,6 +162,36 @@ fn a_conversation_is_found_again_when_the_index_is_lost_after_a_redaction() {
     );
 }
 
+/// What a conversation of one message is known by depends on more than the message.
+#[test]
+fn a_conversation_of_one_message_is_found_again_when_the_index_is_lost() {
+    for name in [None, Some("nightly")] {
+        for is_answered in [true, false] {
+            let mut office = Office::new(100_000);
+            let name = || name.map(|name| ConversationName::Given(name.to_owned()));
+            let said = [user(&format!("my key is {SECRET}"))];
+            let turn = |office: &Office| match is_answered {
+                true => office.turn(&said, "well", name()),
+                false => office.ask(&said, name()).0.task(),
+            };
+            let task = turn(&office);
+            office.conversations.release(task);
+            of("1", None)
+                .carry_out(office.conversations.contexts(), task)
+                .expect("it is redacted");
+            office.restart_without_index();
+            assert_eq!(turn(&office), task);
+            assert_eq!(office.tasks(), 1);
+            assert!(!all(office.conversations.contexts().root()).contains(SECRET));
+            // The same words to another model are another conversation.
+            let body = json!({"model": "other", "messages": said});
+            let call = office.call(Wire::Chat, &body, None);
+            let accepted = office.conversations.accept(&call).expect("it is taken");
+            assert_ne!(accepted.exchange.task(), task);
+        }
+    }
+}
+
 #[test]
 fn an_output_in_pieces_is_known_when_one_of_them_was_redacted() {
     for gone in ["2", "3", "4", "2..4"] {
@@ -235,6 +265,48 @@ fn a_system_prompt_of_a_chat_request_goes_from_its_frames_too() {
     assert!(proxy.kept().contains(SECRET));
     redact(&proxy, task, &of("1", None));
     assert!(!proxy.kept().contains(SECRET), "{}", proxy.kept());
+}
+
+/// A client changes its system prompt and its tools, and goes on with the secret in them.
+#[test]
+fn a_secret_does_not_come_back_with_a_changed_prompt_on_any_wire() {
+    for wire in Wire::ALL {
+        let server = Server::start(Script::new().otherwise(|_| Step::say("fine")));
+        let proxy = Proxy::to(&server.url());
+        let mut said = Vec::new();
+        let mut turn = |version: u32| {
+            said.push(message(wire, "user", &format!("question {version}")));
+            let prompt = format!("The password is {SECRET}; version {version}.");
+            let mut body: Value = serde_json::from_slice(&body(wire, &said)).expect("JSON");
+            match wire {
+                Wire::Chat | Wire::Ollama => {
+                    let list = body["messages"].as_array_mut().expect("messages");
+                    list.insert(0, json!({"role": "system", "content": prompt}));
+                }
+                Wire::Anthropic => body["system"] = json!([{"type": "text", "text": prompt}]),
+                Wire::Responses => body["instructions"] = json!(prompt),
+                Wire::Gemini => body["systemInstruction"] = json!({"parts": [{"text": prompt}]}),
+            }
+            body["metadata"] = json!({"user_id": format!("{SECRET}-{version}")});
+            let sent = body.to_string().into_bytes();
+            let (path, headers) = place(wire, false);
+            let answer = proxy.post(path, headers, &sent);
+            assert_eq!(answer.status, 200, "{wire}: {}", answer.text());
+            let seen = server.last_call().expect("it was asked");
+            assert_eq!(seen.body.as_deref(), Some(&*sent), "{wire}");
+            said.push(message(wire, "assistant", "fine"));
+            let task = answer.header("x-infold-task").expect("it is recorded");
+            task.parse::<Uuid>().expect("an id")
+        };
+        let task = turn(1);
+        assert!(proxy.kept().contains(SECRET), "{wire}");
+        redact(&proxy, task, &of("", Some(SECRET)));
+        for version in 2..5 {
+            assert_eq!(turn(version), task, "{wire}");
+            assert!(!proxy.kept().contains(SECRET), "{wire}: {}", proxy.kept());
+        }
+        assert!(proxy.kept().contains("version 4"), "{wire}");
+    }
 }
 
 #[test]

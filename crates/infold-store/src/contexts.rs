@@ -25,7 +25,7 @@ use nearest::nearest;
 use open_registry::OpenRegistry;
 use reconcile::outcome;
 
-use crate::dirs::{PLACES, TaskDirs};
+use crate::dirs::{PLACES, TaskDirs, is_among_ended};
 use crate::event::What;
 use crate::file::Access;
 use crate::log::shortened;
@@ -314,10 +314,7 @@ impl Contexts {
     }
 
     pub(crate) fn writer(&self, id: Uuid, dir: &Path) -> Result<(Writer, Vec<Repair>), TaskError> {
-        if dir
-            .parent()
-            .is_some_and(|parent| parent.ends_with(PLACES[1]))
-        {
+        if is_among_ended(dir) {
             let log = self.read(id)?;
             let status = end_of(&log)?.map_or(Status::Completed, |(status, _)| status);
             return Err(TaskError::Ended { task: id, status });

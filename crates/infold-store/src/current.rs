@@ -402,6 +402,21 @@ mod tests {
     }
 
     #[test]
+    fn a_view_that_a_power_cut_left_of_a_task_that_ended_is_written_by_a_repair() {
+        let (_root, contexts, id) = task_of_an_earlier_boot();
+        contexts.finish(id, &crate::Outcome::Completed).unwrap();
+        let dir = contexts.place(id).unwrap();
+        let whole = fs::read(dir.join(NAME)).unwrap();
+        fs::remove_file(dir.join("current.idx")).unwrap();
+        fs::write(dir.join(NAME), "").unwrap();
+        let gone = r#"{"pid":4194304,"started":1,"since":"2026-01-01T00:00:00Z"}"#;
+        fs::write(dir.join("lock"), gone).unwrap();
+        let (registry, _) = contexts.repaired_registry().unwrap();
+        contexts.repair(id, &registry).unwrap();
+        assert_eq!(fs::read(dir.join(NAME)).unwrap(), whole);
+    }
+
+    #[test]
     fn what_was_closed_in_this_boot_is_not_read_again() {
         let (_root, contexts, id) = task_of_an_earlier_boot();
         drop(contexts.write(id).unwrap());

@@ -8,6 +8,11 @@ use uuid::Uuid;
 /// The places in a contexts directory that hold tasks: those under way, and those that ended.
 pub(crate) const PLACES: [&str; 2] = ["running", "completed"];
 
+/// Returns whether the directory of a task is where those are that ended.
+pub(crate) fn is_among_ended(dir: &Path) -> bool {
+    dir.parent().is_some_and(|place| place.ends_with(PLACES[1]))
+}
+
 /// Finds the directory of a task by its id, for logs that begin with another task's.
 #[derive(Clone, Debug, Default)]
 pub struct TaskDirs {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::derived::Derived;
-use crate::dirs::PLACES;
+use crate::dirs::is_among_ended;
 use crate::file::move_aside;
 use crate::lock::{Lock, Taken};
 use crate::log::{continued_by, kept_parent};
@@ -60,6 +60,12 @@ impl Contexts {
                 chains.purge()?;
             }
             self.forget_gone_in_search()?;
+        }
+        let unborn = self.remove_unborn(&registry)?;
+        if unborn > 0 {
+            done.push(format!(
+                "what was left of {unborn} task(s) that never came to be was removed"
+            ));
         }
         // A fork is recorded before it is made, and keeps the row of what it continues.
         for id in registry.forks()? {
@@ -195,13 +201,12 @@ impl Contexts {
         let is_running = end_of(writer.log())?.is_none();
         drop(writer);
         self.enter(id, registry)?;
-        match registry.get(id)?.is_some_and(|row| row.status.is_end()) {
-            true if is_running => {
-                registry.set_status(id, Status::Running, Timestamp::now())?;
-            }
+        let is_ended = registry.get(id)?.is_some_and(|row| row.status.is_end());
+        if is_ended && is_running {
+            registry.set_status(id, Status::Running, Timestamp::now())?;
+        } else if is_ended {
             // One that ended is where those are that ended.
-            true => self.carry_end_through(id)?,
-            false => {}
+            self.carry_end_through(id)?;
         }
         Ok(done)
     }
@@ -214,8 +219,7 @@ impl Contexts {
         writer: &mut Writer,
         registry: &Registry,
     ) -> Result<Option<String>, TaskError> {
-        let is_moved = dir.parent().is_some_and(|place| place.ends_with(PLACES[1]));
-        if !is_moved || end_of(writer.log())?.is_some() {
+        if !is_among_ended(dir) || end_of(writer.log())?.is_some() {
             return Ok(None);
         }
         let row = registry.get(id)?.filter(|row| row.status.is_end());

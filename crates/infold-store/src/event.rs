@@ -1,5 +1,6 @@
 //! Events as they stand in `events.jsonl`.
 
+mod redact;
 mod usage;
 mod lookup;
 mod recall;
@@ -9,12 +10,12 @@ mod tests;
 use std::ops::Range;
 
 use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Recall, Role, Seq, Span};
-use infold_wire::digest::Digest;
 use infold_wire::{Json, estimate_tokens, quote};
 
-use crate::{Status, stored};
+use crate::Status;
 pub use lookup::LookupLine;
 pub use recall::RecallLine;
+pub use redact::{Extent, RedactLine};
 pub use usage::{Failure, Purpose, Usage};
 
 /// An event as it stands in `events.jsonl`.
@@ -124,72 +125,6 @@ pub struct AppendLine {
     pub span: Span,
     /// The last such event before.
     pub previous: Option<EventId>,
-}
-
-/// A redaction: the digests of the redacted messages, by which they are recognised when they come again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RedactLine {
-    /// How much of them.
-    pub extent: Extent,
-    /// The messages, each with the digest of what it said as it came; none if it said nothing that comes back.
-    pub messages: Vec<(Seq, Option<Digest>)>,
-    /// How many texts beside them lost something: stand-ins, notes, records.
-    pub texts: u64,
-    /// Names of the conversation that were redacted, as the conversation index has them since.
-    pub names: Vec<String>,
-}
-
-/// How much of messages was redacted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// All that they said.
-    Whole,
-    /// The matches of a search.
-    Matches,
-}
-
-impl RedactLine {
-    fn encode(&self) -> String {
-        let extent = match self.extent {
-            Extent::Whole => "whole",
-            Extent::Matches => "matches",
-        };
-        let messages = self.messages.iter().map(|(seq, original)| {
-            format!(r#"{{"seq":{seq},"digest":"{}"}}"#, stored::hex(*original))
-        });
-        let messages: Vec<String> = messages.collect();
-        let names: Vec<String> = self.names.iter().map(|name| quote(name)).collect();
-        let names = if names.is_empty() {
-            String::new()
-        } else {
-            format!(r#","names":[{}]"#, names.join(","))
-        };
-        format!(
-            r#","extent":"{extent}","messages":[{}],"texts":{}{names}"#,
-            messages.join(","),
-            self.texts
-        )
-    }
-
-    fn decode(json: Json<'_>) -> Option<RedactLine> {
-        let messages = json.get("messages")?.elements().map(|message| {
-            let seq = number(message, "seq").and_then(Seq::new)?;
-            Some((seq, stored::unhex(&message.get("digest")?.text()?)?))
-        });
-        Some(RedactLine {
-            extent: if json.get("extent")?.is("whole") {
-                Extent::Whole
-            } else {
-                Extent::Matches
-            },
-            messages: messages.collect::<Option<_>>()?,
-            texts: number(json, "texts")?,
-            names: json.get("names").map_or(Some(Vec::new()), |names| {
-                let names = names.elements().map(|name| Some(name.text()?.into_owned()));
-                names.collect()
-            })?,
-        })
-    }
 }
 
 impl AppendLine {

@@ -1,5 +1,7 @@
 //! Frames: all of a request but its messages, kept in `frames.jsonl` when they change.
 
+mod redacted;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -10,8 +12,9 @@ use infold_wire::{Json, Wire, quote};
 
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
-use crate::log::continued_by;
 use crate::{Durability, Log, LogError, Writer, repair, stored};
+use redacted::{Fingerprint, FrameRedactions, RedactedMembers};
+pub(crate) use redacted::{fingerprint, has_names, redact_member};
 
 /// All of a request but its messages, as it stood from one request on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,26 +54,6 @@ impl Log {
         Ok(last)
     }
 
-    /// Returns the redacted members of the nearest ancestor that has frames.
-    fn redacted_before(&self) -> Result<Redacted, LogError> {
-        /// Further back than this, clients no longer send what was said.
-        const MAX_DEPTH: usize = 32;
-        let mut parent = self.parent().and_then(|(task, _)| task.parse().ok());
-        for _ in 0..MAX_DEPTH {
-            let Some(dir) = parent.and_then(|task| self.dirs().find(task)) else {
-                break;
-            };
-            let file = Growing::open(dir.join(NAME), Access::Read)?;
-            if file.len() > 0 {
-                let mut redacted = Redacted::new();
-                each(&file, |line| redacted.extend(line.redacted()))?;
-                return Ok(redacted);
-            }
-            parent = continued_by(&dir)?.map(|(task, _)| task);
-        }
-        Ok(Redacted::new())
-    }
-
     /// Shows the frames of this task in order, each with all its members. A torn last line is left out.
     pub fn frames(&self, mut visit: impl FnMut(&Frame)) -> Result<(), LogError> {
         let file = Growing::open(self.dir().join(NAME), Access::Read)?;
@@ -93,11 +76,13 @@ impl Writer {
         let mut frames = match self.frames.take() {
             Some(frames) => frames,
             None => {
-                let mut frames = Frames::open(self.log().dir())?;
-                if frames.file.len() == 0 {
+                let (mut frames, members) = Frames::open(self.log().dir())?;
+                let is_first = frames.file.len() == 0;
+                if is_first {
                     self.rooted.loosen();
-                    frames.redacted = self.log().redacted_before()?;
                 }
+                let members = (!is_first).then_some(members);
+                frames.redactions = self.log().frame_redactions(members)?;
                 frames
             }
         };
@@ -129,41 +114,29 @@ pub(crate) struct Frames {
     /// The members' digests: the bytes themselves would be kept for each task that is open.
     digests: BTreeMap<String, MemberHash>,
     hasher: RandomState,
-    redacted: Redacted,
+    redactions: FrameRedactions,
     unsynced: bool,
-}
-
-/// Redacted members by the fingerprints of their originals, which clients go on sending.
-type Redacted = BTreeMap<Fingerprint, Vec<u8>>;
-
-/// A digest of a member's name and value that outlives the process.
-type Fingerprint = String;
-
-/// Returns the fingerprint of a member.
-pub(crate) fn fingerprint(name: &str, value: &[u8]) -> Fingerprint {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(name.as_bytes()).update(&[0]).update(value);
-    hasher.finalize().to_hex()[..32].to_owned()
 }
 
 /// A length and a keyed hash.
 type MemberHash = (usize, u64);
 
 impl Frames {
-    /// Reads what the last frame was. What cannot be read is set aside, and the next frame is written whole.
-    fn open(dir: &Path) -> Result<Frames, LogError> {
+    /// Reads what the last frame was, and which members were redacted. What cannot be read is set aside, and the next frame is
+    /// written whole.
+    fn open(dir: &Path) -> Result<(Frames, RedactedMembers), LogError> {
         let file = Growing::open(dir.join(NAME), Access::Write)?;
         let mut frames = Frames {
             last: 0,
             wire: None,
             digests: BTreeMap::new(),
             hasher: RandomState::new(),
-            redacted: Redacted::new(),
+            redactions: FrameRedactions::default(),
             unsynced: false,
             file,
         };
         let (mut last, mut wire) = (0, None);
-        let mut redacted = Redacted::new();
+        let mut redacted = RedactedMembers::new();
         let mut digests = BTreeMap::new();
         let end = each(&frames.file, |line| {
             (last, wire) = (line.id, Some(line.wire));
@@ -186,8 +159,7 @@ impl Frames {
             Err(error) => return Err(error),
         }
         (frames.last, frames.wire, frames.digests) = (last, wire, digests);
-        frames.redacted = redacted;
-        Ok(frames)
+        Ok((frames, redacted))
     }
 
     fn take(
@@ -202,13 +174,9 @@ impl Frames {
             .map(|(name, value)| (*name, stored::unbroken(value)))
             .collect();
         let mut originals = BTreeMap::new();
-        if !self.redacted.is_empty() {
-            for (name, value) in &mut now {
-                let original = fingerprint(name, value);
-                if let Some(kept) = self.redacted.get(&original) {
-                    *value = Cow::Owned(kept.clone());
-                    originals.insert(*name, original);
-                }
+        for (name, value) in &mut now {
+            if let Some(original) = self.redactions.apply(name, value) {
+                originals.insert(*name, original);
             }
         }
         let mut set = Vec::new();
@@ -323,7 +291,7 @@ impl<'a> FrameLine<'a> {
     }
 
     /// The values of redacted members.
-    fn redacted(&self) -> Redacted {
+    fn redacted(&self) -> RedactedMembers {
         let set = self.set.iter();
         let pairs = set
             .filter_map(|(name, value)| Some((self.originals.get(name)?.clone(), value.to_vec())));

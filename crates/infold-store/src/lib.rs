@@ -69,6 +69,7 @@ mod fork_point;
 mod doctor;
 mod redact;
 mod redacted_name;
+mod redacted_values;
 mod secrets;
 mod search;
 pub use chain_index::{ChainIndex, Key, KnownChain};
@@ -91,13 +92,14 @@ pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
 pub use redact::{RedactedTask, Redaction, Target};
 pub use redacted_name::redacted_name;
+pub use redacted_values::RedactedValue;
 pub use registry::{
     Counters, Filter, LearnedWindow, Outcome, Quirks, Registry, RegistryError, Report, Status,
     StatusError, TaskRow,
 };
 pub use repair::Repair;
 pub use search::{
-    Coverage, Matching, MentionIndex, SearchAnswer, SearchHit, SearchRequest, Snippet,
+    IndexCoverage, Matching, MentionIndex, SearchAnswer, SearchHit, SearchRequest, Snippet,
 };
 pub use secrets::{Scanned, SecretPlace, StoredSecret};
 pub use show::Visit;
@@ -107,6 +109,6 @@ pub use unsynced::UnsyncedFiles;
 pub use verify::Problem;
 pub use working_file::{Working, WorkingFile};
 pub use writer::{
-    AppendError, Durability, MAX_MESSAGE, OpenError, ToolError, Trigger, Writer, heading, marker,
-    stand_in_tokens,
+    AppendError, Durability, MAX_MESSAGE, OpenError, ToolError, Trigger, Writer, heading,
+    heading_for, marker, stand_in_tokens,
 };

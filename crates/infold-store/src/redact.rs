@@ -24,9 +24,11 @@ use crate::event::Extent;
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::lock::Lock;
+use crate::redacted_values::FoundValues;
 use crate::{Contexts, Log, LogError, TaskError, push_journal, repair, stored};
 use rewrite::{Rewrite, Staged};
 use staging::{RedactionPlan, Staging};
+pub(crate) use texts::marker;
 use words::Words;
 
 /// Finds what is to go in a text: ranges of its bytes, in order and apart.
@@ -53,6 +55,8 @@ pub struct Redaction {
     pub tasks: Vec<RedactedTask>,
     /// How many matches were left where messages are paired or placed by them: in ids, roles, types, names and positions.
     pub left: usize,
+    /// The messages in which a match was left that spans several of their texts and what stands between.
+    pub spanned: Vec<Seq>,
     /// Files and directories that were removed whole, because their contents are unknown.
     pub removed: Vec<PathBuf>,
     /// How many titles and names in the databases lost something.
@@ -103,11 +107,12 @@ impl Contexts {
     /// Says what [`Contexts::redact`] would do. Nothing is changed.
     pub fn redactable(&self, id: Uuid, target: Target<'_>) -> Result<Redaction, TaskError> {
         let mut family = self.family(id, target)?;
-        let left = self.select(id, target, &mut family)?;
+        let found = self.select(id, target, &mut family)?;
         self.with_search(target, &family, |find, extent| {
-            let rewrite = Rewrite::new(self, &family, find, extent)?;
+            let values = FoundValues::default();
+            let rewrite = Rewrite::new(self, &family, (find, &values), extent)?;
             let preview = |at: usize| rewrite.preview(at);
-            let (redaction, _) = self.plan(&family, &rewrite, find, left, preview)?;
+            let (redaction, _) = self.plan(&family, &rewrite, find, found, preview)?;
             Ok(redaction)
         })
     }
@@ -120,11 +125,13 @@ impl Contexts {
         let staging = Staging::begin(self)?;
         let mut family = self.family(id, target)?;
         let mut locks = self.lock_all(&family)?;
-        let left = self.select(id, target, &mut family)?;
+        let found = self.select(id, target, &mut family)?;
         let (redaction, plan) = self.with_search(target, &family, |find, extent| {
-            let rewrite = Rewrite::new(self, &family, find, extent)?;
+            let values = FoundValues::default();
+            let collect = |text: &str| values.collect(text, find(text));
+            let rewrite = Rewrite::new(self, &family, (&collect, &values), extent)?;
             let stage = |at: usize| rewrite.stage(at, &staging);
-            self.plan(&family, &rewrite, find, left, stage)
+            self.plan(&family, &rewrite, find, found, stage)
         })?;
         if redaction.is_empty() {
             staging.discard();
@@ -164,13 +171,9 @@ impl Contexts {
         family: &Family,
         rewrite: &Rewrite<'_>,
         find: Find<'_>,
-        left: usize,
+        mut redaction: Redaction,
         stage: impl Fn(usize) -> Result<Staged, TaskError>,
     ) -> Result<(Redaction, RedactionPlan), TaskError> {
-        let mut redaction = Redaction {
-            left,
-            ..Redaction::default()
-        };
         let mut plan = RedactionPlan::default();
         for (at, one) in family.iter().enumerate() {
             let staged = stage(at)?;
@@ -190,7 +193,7 @@ impl Contexts {
         }
         rewrite.stage_rows(&mut plan)?;
         plan.removed.extend(copies::leftovers(self, find)?);
-        redaction.entries = plan.rows.len() + plan.names.len();
+        redaction.entries = plan.rows.len() + plan.models.len() + plan.names.len();
         redaction.removed.clone_from(&plan.removed);
         if !redaction.is_empty() {
             for one in family {
@@ -278,19 +281,19 @@ impl Contexts {
         Ok(locks)
     }
 
-    /// Finds the messages that are to change; returns how many matches are left in what pairs them.
+    /// Finds the messages that are to change; returns what of the matches is left in them.
     fn select(
         &self,
         id: Uuid,
         target: Target<'_>,
         family: &mut Family,
-    ) -> Result<usize, TaskError> {
+    ) -> Result<Redaction, TaskError> {
         let spans = match target {
             Target::Messages(spans) => Some(spans),
             Target::Matches { within, .. } => within,
         };
         let line = lineage(family, id);
-        let mut left = 0;
+        let mut redaction = Redaction::default();
         for one in family.iter_mut() {
             // Seqs are those of the task that was named, and count in others as far as it has their messages.
             let end = line.iter().find(|(task, _)| *task == one.task);
@@ -317,15 +320,18 @@ impl Contexts {
                     continue;
                 };
                 let body = stored.body(line.bytes);
-                let found = redact_matches(&body, "", &mut |text| find(text));
+                let found = redact_matches(&body, &marker(0), &mut |text| find(text));
                 let found = found.map_err(|error| damaged(&file, line.offset, &error))?;
-                left += found.left;
+                redaction.left += found.left;
+                if is_spanned(found.bytes.as_deref().unwrap_or(&body), find) {
+                    redaction.spanned.push(stored.seq);
+                }
                 if found.matches > 0 {
                     one.messages.insert(seq, found.matches);
                 }
             }
         }
-        Ok(left)
+        Ok(redaction)
     }
 
     /// The words that stand in the messages that are to go and in no other.
@@ -399,6 +405,17 @@ fn holder(family: &Family, id: Uuid, seq: u64) -> Option<&FamilyMember> {
         let one = family.iter().find(|one| one.task == *task)?;
         (seq > one.base).then_some(one)
     })
+}
+
+/// Returns whether something is found in a redacted message that spans several of its texts.
+fn is_spanned(body: &[u8], find: Find<'_>) -> bool {
+    let text = String::from_utf8_lossy(body);
+    let spans = |range: &Range<usize>| {
+        let found = &text[range.clone()];
+        let is_content = found.contains(char::is_alphanumeric) && !found.contains(&marker(0));
+        found.contains('"') && is_content
+    };
+    find(&text).iter().any(spans)
 }
 
 fn counted(messages: &BTreeMap<u64, usize>) -> Vec<(Seq, usize)> {

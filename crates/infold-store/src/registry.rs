@@ -66,7 +66,7 @@ pub struct Registry {
 const FILLED: i64 = 0x0f01_d001;
 
 /// The columns of a task's row that hold texts of people or agents.
-const TEXTS: [&str; 12] = [
+const TEXTS: [&str; 13] = [
     "title",
     "error_message",
     "task_source",
@@ -78,6 +78,7 @@ const TEXTS: [&str; 12] = [
     "agent",
     "cwd",
     "hostname",
+    "llm_provider",
     "model",
 ];
 
@@ -324,6 +325,15 @@ impl Registry {
         };
         let sql = format!("UPDATE tasks SET \"{column}\" = ?2 WHERE uuid = ?1");
         self.run(|db| Ok(db.execute(&sql, params![key(uuid), text])? > 0))
+    }
+
+    /// Says whether some task's row says this in a column.
+    pub(crate) fn has_text(&self, column: &str, text: &str) -> Result<bool, RegistryError> {
+        let Some(column) = TEXTS.iter().find(|known| **known == column) else {
+            return Ok(false);
+        };
+        let sql = format!("SELECT 1 FROM tasks WHERE \"{column}\" = ?1 LIMIT 1");
+        self.run(|db| db.prepare_cached(&sql)?.exists([text]))
     }
 
     /// Says what is wrong with the file, as SQLite finds it; nothing if it is sound.

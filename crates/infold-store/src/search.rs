@@ -23,7 +23,7 @@ use infold_wire::{ContentBlock, Message, searchable_text};
 use uuid::Uuid;
 
 use crate::{Contexts, Log, RegistryError, TaskError};
-pub use fill::Coverage;
+pub use fill::IndexCoverage;
 pub(crate) use index::SearchIndex;
 pub use mentions::MentionIndex;
 use scope::Scope;
@@ -61,6 +61,18 @@ pub enum Matching<'a> {
     Words(&'a str),
     /// By what a function finds in their text: ranges of bytes, in order. The logs are scanned, newest first.
     Find(&'a dyn Fn(&str) -> Vec<Range<usize>>),
+}
+
+impl Contexts {
+    /// Says what is wrong with the search index; nothing if it is sound, or not there.
+    pub fn check_search_index(&self) -> Result<Option<String>, RegistryError> {
+        SearchIndex::check(self.root())
+    }
+
+    /// Removes the search index. The next search makes a new one.
+    pub fn remove_search_index(&self) -> Result<(), RegistryError> {
+        SearchIndex::remove(self.root())
+    }
 }
 
 impl<'a> SearchRequest<'a> {
@@ -110,7 +122,7 @@ pub struct SearchAnswer {
     /// The words that were looked for, folded; none if something else than words was.
     pub words: Vec<String>,
     /// How much was searched.
-    pub coverage: Coverage,
+    pub coverage: IndexCoverage,
 }
 
 /// A message that was found, before anything of it is read.

@@ -5,11 +5,14 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use infold_wire::Json;
-use infold_wire::redact::redact_message;
+use infold_wire::redact::{redact_json, redact_message};
 use infold_wire::secrets::{FoundSecret, find_secrets};
 use uuid::Uuid;
 
-use crate::{Contexts, LogError, TaskError, stored};
+use crate::dirs::PLACES;
+use crate::file::files;
+use crate::frame::has_names;
+use crate::{Contexts, LogError, TaskError, lock, stored};
 
 /// A secret that lies on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,17 +74,29 @@ impl Contexts {
         Ok(in_directory(&dir, read, take)?)
     }
 
-    /// The same of the files beside the tasks.
+    /// The same of the files beside the tasks, and of what is left of tasks that were removed or never came to be.
     pub fn find_secrets_beside_tasks(
         &self,
         read: &mut dyn FnMut(u64),
         take: &mut dyn FnMut(StoredSecret),
     ) -> Result<Scanned, LogError> {
-        if self.root().is_dir() {
-            in_directory(self.root(), read, take)
-        } else {
-            Ok(Scanned::default())
+        if !self.root().is_dir() {
+            return Ok(Scanned::default());
         }
+        let mut scanned = in_directory(self.root(), read, take)?;
+        for place in PLACES {
+            let left = files(&self.root().join(place), |name| name.starts_with('.'))?;
+            // Who is still making a task holds its lock.
+            for dir in left.into_iter().filter(|dir| !lock::is_held(dir)) {
+                let name = dir.file_name().unwrap_or_default().to_string_lossy();
+                let mut take = |secret: StoredSecret| {
+                    let file = format!("{place}/{name}/{}", secret.file);
+                    take(StoredSecret { file, ..secret })
+                };
+                scanned.messages += in_directory(&dir, read, &mut take)?.messages;
+            }
+        }
+        Ok(scanned)
     }
 }
 
@@ -184,9 +199,26 @@ fn find_staying(place: SecretPlace, line: &[u8]) -> Vec<FoundSecret> {
         SecretPlace::Event(_) => Json::parse(line)
             .ok()
             .and_then(|event| Some(event.get("record")?.get("tool")?.bytes().to_vec())),
-        SecretPlace::Line(_) => None,
+        SecretPlace::Line(_) => Json::parse(line)
+            .ok()
+            .and_then(|frame| Some(names_of_frame(frame.get("set")?))),
     };
     left.map_or(Vec::new(), |left| find_secrets(&left))
+}
+
+/// Returns the members of a frame that name tools or hold messages, without their texts.
+fn names_of_frame(set: Json<'_>) -> Vec<u8> {
+    let mut all = |text: &str| {
+        let whole = (!text.is_empty()).then_some(0..text.len());
+        whole.into_iter().collect()
+    };
+    let members = set.members().filter(|(key, _)| has_names(&key.name()));
+    let members = members.filter_map(|(_, value)| {
+        let redacted = redact_json(value.bytes(), "", &mut all).ok()?;
+        Some(redacted.bytes.unwrap_or_else(|| value.bytes().to_vec()))
+    });
+    let members: Vec<Vec<u8>> = members.collect();
+    [b"[".as_slice(), &members.join(&b","[..]), b"]"].concat()
 }
 
 fn place(name: &str, number: u64, line: &[u8]) -> SecretPlace {

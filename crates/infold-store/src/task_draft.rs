@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use infold_log::{Cause, Role, Seq, Span, steer};
 use rustix::io::Errno;
@@ -64,6 +64,7 @@ impl Contexts {
     ) -> Result<TaskDraft<'_>, DraftError> {
         self.prepare()?;
         self.remove_left_drafts();
+        self.keep_names_redacted(&mut metadata)?;
         let dir = self.make_hidden_dir(&mut metadata, &[])?;
         let mut draft = TaskDraft {
             contexts: self,
@@ -87,21 +88,23 @@ impl Contexts {
 impl Contexts {
     /// Removes drafts of processes on this machine that ended before they were done.
     fn remove_left_drafts(&self) {
-        let host = lock::host();
         for dir in self.hidden(PLACES[0]).unwrap_or_default() {
-            let is_draft = dir.join(imported::NAME).exists();
-            let made = Metadata::read(&dir).ok().filter(|_| is_draft);
-            let is_left = made.is_some_and(|made| {
-                let pid = i32::try_from(made.process_id).ok().and_then(Pid::from_raw);
-                let gone = pid.map(rustix::process::test_kill_process) == Some(Err(Errno::SRCH));
-                made.hostname == host && gone
-            });
-            if is_left {
+            if dir.join(imported::NAME).exists() && is_left_behind(&dir) {
                 // The next import tries again.
                 let _ = fs::remove_dir_all(&dir);
             }
         }
     }
+}
+
+/// Returns whether the process on this machine is gone that was making a task.
+pub(crate) fn is_left_behind(dir: &Path) -> bool {
+    let made = Metadata::read(dir).ok();
+    made.is_some_and(|made| {
+        let pid = i32::try_from(made.process_id).ok().and_then(Pid::from_raw);
+        let is_gone = pid.map(rustix::process::test_kill_process) == Some(Err(Errno::SRCH));
+        made.hostname == lock::host() && is_gone
+    })
 }
 
 impl TaskDraft<'_> {

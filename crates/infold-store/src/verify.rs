@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::current::Current;
 use crate::derived::Derived;
+use crate::dirs::is_among_ended;
 use crate::file::Access;
 use crate::log::shortened;
 use crate::{Contexts, Log, LogError, Metadata, Registry, Status, TaskError, What, end_of, lock};
@@ -175,9 +176,7 @@ impl Contexts {
             let what = format!("it counts {:?}, the log {counted:?}", row.counters);
             return Ok(problem(what));
         }
-        let ended = dir
-            .parent()
-            .is_some_and(|place| place.ends_with("completed"));
+        let ended = is_among_ended(dir);
         let status = end_of(log)?.map_or(Status::Running, |(status, _)| status);
         if ended != row.status.is_end() || ended && row.status != status {
             let what = format!("it says {}, the log {status}", row.status);
@@ -222,7 +221,8 @@ fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError>
     let read = |name: &str| fs::read(dir.join(name)).unwrap_or_default();
     let current = Current::open(dir);
     let is_unwritten = fresh.is_untouched() && current.is_unwritten();
-    let was_killed = lock::is_left(dir);
+    // A task that ended gets no other writer.
+    let was_killed = lock::is_left(dir) && !is_among_ended(dir);
     let path = dir.join("current.jsonl");
     let is_current =
         is_unwritten || shows(&path, fresh, view)? || was_killed && is_behind(&current, fresh)?;

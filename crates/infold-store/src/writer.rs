@@ -25,7 +25,7 @@ use crate::unsynced::Rooted;
 use crate::{Log, LogError, time, tool_use};
 pub use error::{AppendError, OpenError, ToolError};
 pub(crate) use steps::mask_text;
-pub use steps::{Trigger, heading, marker, stand_in_tokens};
+pub use steps::{Trigger, heading, heading_for, marker, stand_in_tokens};
 
 /// When what was written is forced onto the disk itself.
 ///
@@ -73,6 +73,8 @@ pub struct Writer {
     abandoned: Option<(Ends, Option<PushJournal>)>,
     /// Something that failed could not be taken back, and may be in the log.
     is_unsure: bool,
+    /// The tool that readers of new stubs can open hidden messages with.
+    recall_tool: Option<String>,
     lock: Lock,
 }
 
@@ -123,6 +125,7 @@ impl Writer {
             is_pushing: false,
             abandoned: None,
             is_unsure: false,
+            recall_tool: None,
             lock,
         };
         Ok((writer, repairs))

@@ -163,3 +163,20 @@ fn a_fork_shows_the_excerpts_of_what_it_continues() {
     let fork = world.contexts.fork(world.id, None).expect("forked");
     assert_eq!(shown(&world.contexts.read(fork).expect("a log")), with);
 }
+
+#[test]
+fn a_pin_of_what_is_quoted_takes_the_excerpt_away() {
+    let world = World::folded();
+    let mut writer = world.write();
+    let before = shown(writer.log());
+    writer
+        .recall(seq(3), "RETRY_BUDGET", EXCERPT)
+        .expect("recorded");
+    let with = shown(writer.log());
+    assert_ne!(with, before);
+    writer.pin(seq(3)).expect("pinned");
+    let pinned = shown(writer.log());
+    assert!(pinned.contains("RETRY_BUDGET is 1750 ms") && !pinned.contains("[message 3:]"));
+    writer.undo().expect("undone");
+    assert_eq!(shown(writer.log()), with);
+}

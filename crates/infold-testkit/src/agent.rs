@@ -2,14 +2,16 @@
 
 use infold_wire::{Json, Wire, quote};
 
+use crate::answer::NAMESPACE_END;
 use crate::model::{messages, words};
 use crate::reply_request::listed;
 use crate::{Answer, Seen, Step};
 
-/// The instructions in a prompt: ``please run `CMD` `` (`3 times`), `please say 40 words`.
+/// The instructions in a prompt: ``please run `CMD` `` (`3 times`), ``please search `WORDS` ``, `please say 40 words`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PromptOrders {
     run: Option<String>,
+    search: Option<String>,
     times: usize,
     words: usize,
 }
@@ -25,23 +27,26 @@ pub(crate) fn obey(seen: &Seen, think: bool) -> Step {
     let mut done = 0;
     let mut told = PromptOrders::default();
     for message in body.iter().flat_map(|body| messages(wire, *body)).rev() {
-        if let Some(found) = PromptOrders::read(&words(message)) {
+        let results = results(wire, message);
+        done += results;
+        // What a tool returns may quote a prompt, and orders nothing.
+        let found = PromptOrders::read(&words(message)).filter(|_| results == 0);
+        if let Some(found) = found {
             told = found;
             break;
         }
-        done += results(wire, message);
     }
     // An agent that wants a summary repeats the prompts, and forbids what they ask for.
     let last = body.and_then(|body| messages(wire, body).pop());
     let last = last.map(words).unwrap_or_default().to_lowercase();
-    let shell = body.filter(|_| !last.contains("not call any tools"));
-    let shell = shell.and_then(|body| shell_of(wire, body));
+    let body = body.filter(|_| !last.contains("not call any tools"));
+    let call = body.and_then(|body| told.call(wire, body));
     let thinking = think.then(|| format!("Thought {}.", seen.number));
-    Step::answer(match (told.run, shell) {
-        (Some(run), Some(shell)) if done < told.times => Answer {
+    Step::answer(match call {
+        Some(call) if done < told.times => Answer {
             text: thinking.as_ref().map(|_| format!("Call {}.", seen.number)),
             thinking,
-            calls: vec![(shell.name, arguments(shell.schema, &run))],
+            calls: vec![call],
             ..Answer::default()
         },
         _ => Answer {
@@ -64,16 +69,30 @@ impl PromptOrders {
             let (words, _) = rest.split_once(" words")?;
             words.parse().ok()
         });
+        let search = text.rsplit_once("please search `");
+        let search = search.and_then(|(_, rest)| Some(rest.split_once('`')?.0.to_owned()));
         let (run, times) = match run {
             Some((run, times)) => (Some(run), times),
-            None => (None, 0),
+            None => (None, usize::from(search.is_some())),
         };
         let told = PromptOrders {
             run,
+            search,
             times,
             words: words.unwrap_or_default(),
         };
         (told != PromptOrders::default()).then_some(told)
+    }
+
+    /// The call that is asked for, if there is a tool for it: its name and arguments.
+    fn call(&self, wire: Wire, body: Json<'_>) -> Option<(String, String)> {
+        if let Some(run) = &self.run {
+            let shell = tool_of(wire, body, |bare| SHELLS.contains(&bare))?;
+            return Some((shell.name, arguments(shell.schema, run)));
+        }
+        let search = self.search.as_ref()?;
+        let tool = tool_of(wire, body, |bare| bare.ends_with("search_history"))?;
+        Some((tool.name, format!(r#"{{"query":{}}}"#, quote(search))))
     }
 }
 
@@ -106,13 +125,13 @@ fn results(wire: Wire, message: Json<'_>) -> usize {
     }
 }
 
-/// A tool that runs commands.
-struct Shell<'a> {
+/// A tool that the client offers.
+struct Offered<'a> {
     name: String,
     schema: Option<Json<'a>>,
 }
 
-/// Names of such tools, after any prefix.
+/// Names of tools that run commands, after any prefix.
 const SHELLS: [&str; 7] = [
     "bash",
     "shell",
@@ -123,21 +142,35 @@ const SHELLS: [&str; 7] = [
     "run_shell_command",
 ];
 
-fn shell_of<'a>(wire: Wire, body: Json<'a>) -> Option<Shell<'a>> {
+fn tool_of<'a>(
+    wire: Wire,
+    body: Json<'a>,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Option<Offered<'a>> {
     let tools = listed(body, "tools").into_iter();
-    let tools = tools.flat_map(|tool| match wire {
-        Wire::Chat | Wire::Ollama => listed(tool, "function"),
-        Wire::Gemini => listed(tool, "functionDeclarations"),
-        Wire::Responses | Wire::Anthropic => vec![tool],
+    let tools = tools.flat_map(|tool| {
+        let is_namespace = tool.get("type").is_some_and(|kind| kind.is("namespace"));
+        let space = tool.get("name").filter(|_| is_namespace);
+        let tools = match wire {
+            Wire::Chat | Wire::Ollama => listed(tool, "function"),
+            Wire::Gemini => listed(tool, "functionDeclarations"),
+            Wire::Responses if is_namespace => listed(tool, "tools"),
+            Wire::Responses | Wire::Anthropic => vec![tool],
+        };
+        tools.into_iter().map(move |tool| (space, tool))
     });
     let schemas = ["parameters", "input_schema", "parametersJsonSchema"];
-    let mut shells = tools.filter_map(|tool| {
-        let name = tool.get("name")?.text()?.into_owned();
-        let bare = name.rsplit("__").next()?.to_lowercase();
+    let mut offered = tools.filter_map(|(space, tool)| {
+        let name = tool.get("name")?.text()?;
+        let space = space.and_then(Json::text);
+        let space = space.map(|space| format!("{space}{NAMESPACE_END}"));
+        let name = space.unwrap_or_default() + &name;
+        let bare = name.rsplit(NAMESPACE_END).next()?;
+        let bare = bare.rsplit("__").next()?.to_lowercase();
         let schema = schemas.iter().find_map(|name| tool.get(name));
-        SHELLS.contains(&&*bare).then_some(Shell { name, schema })
+        is_wanted(&bare).then_some(Offered { name, schema })
     });
-    shells.next()
+    offered.next()
 }
 
 /// The arguments that a schema asks for; what is no command is filled with something.
@@ -180,6 +213,9 @@ mod tests {
         assert_eq!(told.run.as_deref(), Some("expr 1 + 2"));
         assert_eq!((told.times, told.words), (3, 40));
         assert_eq!(run("please run `ls`").times, 1);
+        let told = run("please search `pool limit`, please say 3 words");
+        assert_eq!(told.search.as_deref(), Some("pool limit"));
+        assert_eq!((told.times, told.words), (1, 3));
         assert_eq!(PromptOrders::read("Hello"), None);
         assert_eq!(
             filler(8),

@@ -3,6 +3,9 @@
 use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Reply, StopReason, TokenUsage, Wire, quote};
 
+/// Stands between a namespace, which tools of the Responses API may be in, and the name of a tool.
+pub(crate) const NAMESPACE_END: &str = "::";
+
 /// The answer of a model, independent of the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
@@ -83,9 +86,13 @@ impl Answer {
             )
         });
         let calls = self.calls.iter().enumerate().map(|(at, (name, given))| {
+            let (space, name) = match name.split_once(NAMESPACE_END) {
+                Some((space, name)) => (format!(r#","namespace":{}"#, quote(space)), name),
+                None => (String::new(), name.as_str()),
+            };
             let (name, given) = (quote(name), quote(given));
             format!(
-                r#"{{"id":"fc_{number}_{at}","type":"function_call","status":"completed","call_id":"call_{number}_{at}","name":{name},"arguments":{given}}}"#
+                r#"{{"id":"fc_{number}_{at}","type":"function_call","status":"completed","call_id":"call_{number}_{at}","name":{name}{space},"arguments":{given}}}"#
             )
         });
         thought.chain(said).chain(calls).collect()

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use infold_log::Role;
 
 use crate::neutral::{CallRound, NeutralBlock, NeutralMessage};
-use crate::render::EMPTY_PLACEHOLDER;
+use crate::render::{EMPTY_PLACEHOLDER, RECALLED_HEAD};
 use crate::{Form, Item, Json, Message, MessageError, Wire, quote};
 use ids::CallIds;
 use losses::{Losses, count_loss};
@@ -183,6 +183,11 @@ impl Converter {
             _ => {
                 self.merge_native();
                 self.count_metadata(message);
+                let neutral = if together {
+                    neutral
+                } else {
+                    with_excerpts_in_result(neutral)
+                };
                 self.add_results(neutral, answered);
                 if !together {
                     let results = std::mem::take(&mut self.results);
@@ -396,4 +401,24 @@ impl Converter {
             write_blocks(self.to, Role::User, &blocks, out);
         }
     }
+}
+
+/// Makes recalled excerpts behind tool results a part of the last result: where results are messages of their own, the excerpts would
+/// become a message that the user never wrote.
+fn with_excerpts_in_result(mut neutral: NeutralMessage<'_>) -> NeutralMessage<'_> {
+    let is_excerpt = |block: &NeutralBlock<'_>| match block {
+        NeutralBlock::Text(text) => text.starts_with(&format!("\"{RECALLED_HEAD}")),
+        _ => false,
+    };
+    let (excerpts, mut blocks): (Vec<_>, Vec<_>) = neutral.blocks.into_iter().partition(is_excerpt);
+    let last = blocks.iter_mut().rev().find_map(|block| match block {
+        NeutralBlock::Result { content, .. } => Some(content),
+        _ => None,
+    });
+    match last {
+        Some(content) => content.extend(excerpts),
+        None => blocks.extend(excerpts),
+    }
+    neutral.blocks = blocks;
+    neutral
 }

@@ -17,6 +17,8 @@ mod escapes;
 mod matches;
 mod media;
 mod message;
+mod signatures;
+mod structure;
 
 use std::ops::Range;
 

@@ -114,7 +114,9 @@ impl ReplaySetup {
                 .setup
                 .aim;
             aim.summary = args.summary_tokens;
-            aim.recall = aim.recall.filter(|_| args.recall == RecallChoice::Auto);
+            aim.recall = aim
+                .recall
+                .filter(|_| args.recall == Some(RecallChoice::Auto));
             aims.push(aim);
         }
         let model = args.model.clone().unwrap_or(DEFAULT_MODEL.to_owned());

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use infold::STRATEGIES;
-use infold_eval::{Counts, Design, DesignTotals, LostReference, MEASURES, Measure, Replay};
+use infold_eval::{Counts, Design, DesignTotals, LostReference, MEASURES, Measure, Needs, Replay};
 use serde_json::{Value, json};
 
 use super::EvalArgs;
@@ -59,6 +59,9 @@ impl<'a> ReplayTables<'a> {
         }
         self.print_strategies(totals, out)?;
         self.print_passes(totals, out)?;
+        if self.args.recall.is_some() {
+            self.print_needs(totals, out)?;
+        }
         let by = STRATEGIES[0].name;
         let heading = format!("Summaries of `{by}` against others of the same size in their place");
         print_designs(&heading, &totals.designs, out)?;
@@ -186,9 +189,41 @@ impl<'a> ReplayTables<'a> {
                 "lost_words_per_100_requests": lost_per_100(words, total.requests),
             });
             add_scores(&mut object, |measure| replay.scores[measure]);
+            for (name, needs) in replay_needs(replay) {
+                object[name] = json!({"wanted": needs.wanted, "in_view": needs.in_view, "recalled": needs.recalled, "lost": needs.lost()});
+            }
             out.object(&object)?;
         }
         Ok(())
+    }
+
+    /// Prints what was needed and where it stood, if recall is asked for or refused by name.
+    fn print_needs(&self, totals: &ReplayTotals, out: &mut Output) -> Result<(), CliError> {
+        let mut rows = Vec::new();
+        for (aim, replay) in self.setup.aims.iter().zip(&totals.replays) {
+            let lost = replay_needs(replay).map(|(_, needs)| {
+                let without = needs.wanted - needs.in_view;
+                format!(
+                    "{} → {} of {}",
+                    number(without),
+                    number(needs.lost()),
+                    number(needs.wanted)
+                )
+            });
+            let [used, content, documents] = lost;
+            rows.push([
+                aim.strategy.name.to_owned(),
+                number(replay.recalled_excerpts),
+                number(replay.recalled_tokens),
+                content,
+                documents,
+                used,
+            ]);
+        }
+        out.line("")?;
+        let header =
+            "strategy|excerpts|tokens|content not in view|of documents|references not in view";
+        print_table(header, rows, &[1, 2, 3, 4, 5], out)
     }
 
     fn print_stand_in_objects(
@@ -357,6 +392,15 @@ fn most_lost(lost: &[LostReference], most: usize) -> Vec<LostReference> {
     all.sort_by_cached_key(|lost| (Reverse((lost.times, lost.occurs)), lost.reference.clone()));
     all.truncate(most);
     all
+}
+
+/// Returns what was needed in a replay, by its names in JSON objects.
+fn replay_needs(replay: &Replay) -> [(&'static str, Needs); 3] {
+    [
+        ("used_again", replay.used_again),
+        ("content", replay.content),
+        ("documents", replay.documents),
+    ]
 }
 
 /// Adds the wanted and kept terms of each measure to an object.

@@ -90,10 +90,63 @@ fn every_tool_answers_the_same_over_both_transports() {
         );
         texts.push(format!("> {tool} {arguments}\n{said}"));
     }
-    assert_snapshot!(texts.join("\n"), @"");
-    for client in [&mut piped as &mut dyn Client, &mut served] {
-        let pinned = client.call("pin", json!({"seq": 1})).expect("it is pinned");
-        assert!(pinned.contains("pinned message 1"), "{pinned}");
+    assert_snapshot!(texts.join("\n"), @r###"
+    > search_history {"query":"pool limit"}
+    message 3 of t1······ · tool · 2026-11-01T12:00:02 · hidden behind e2
+        the [limit] of the [pool] is 4711
+    message 2 of t1······ · model · 2026-11-01T12:00:01 · hidden behind e2
+        I look. Read src/[pool].rs
+    message 1 of t1······ · user · 2026-11-01T12:00:00
+        Raise the [pool]
+    Read messages in full: recall, with `range` such as 1..3 and `task` t1······.
+
+    > search_history {"query":"unheard-of"}
+    no message has any of: unheard-of
+
+    > recall {"range":"2..3"}
+    ── 2 model · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
+    I look.
+    → Read(file_path: src/pool.rs)
+    ── 3 user · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
+    ← result
+    the limit of the pool is 4711
+
+    > recall {"range":"e2"}
+    ── e2 summary · hides 2..3 · 42 → 37 tokens · YYYY-MM-DDThh:mm:ss.mmmZ
+    [Summary of messages 2..3 (2 folded away; nothing is lost, and recall 2..3 shows them in full)]
+
+    The pool was read.
+    ── 2 model · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
+    I look.
+    → Read(file_path: src/pool.rs)
+    ── 3 user · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
+    ← result
+    the limit of the pool is 4711
+
+    > recall {"range":6}
+    ── 6 model · YYYY-MM-DDThh:mm:ss.mmmZ
+    They pass.
+
+    > list_conversations {}
+    t1······ · running · YYYY-MM-DD hh:mm · 70 tokens · claude-code · DIR
+        Raise the pool
+
+    > view {}
+    1 user Raise the pool (7 tokens)
+    2-3 e2 (summary of 2 messages, 42 tokens) (37 tokens)
+    4 model Done. (6 tokens)
+    5 user And the tests? (8 tokens)
+    6 model They pass. (7 tokens)
+    view 65 tokens, log 70 in 6 messages
+    "###);
+    for (client, seq) in [(&mut piped as &mut dyn Client, 1), (&mut served, 5)] {
+        let pinned = client
+            .call("pin", json!({"seq": seq}))
+            .expect("it is pinned");
+        assert!(
+            pinned.contains(&format!("pinned message {seq}")),
+            "{pinned}"
+        );
         let noted = client
             .call("note", json!({"text": "no panics"}))
             .expect("it is noted");
@@ -101,7 +154,7 @@ fn every_tool_answers_the_same_over_both_transports() {
     }
     let view = piped.call("view", json!({})).expect("a view");
     assert!(
-        view.contains("[pinned]") && view.matches("no panics").count() == 2,
+        view.matches("[pinned]").count() == 2 && view.matches("no panics").count() == 2,
         "{view}"
     );
 }
@@ -197,7 +250,7 @@ fn a_configuration_is_printed_for_each_agent() {
         "goose --all",
         "opencode --contexts c",
         "claude --http",
-        "codex --http http://host/infold/mcp --dir 'a b'",
+        "codex --http http://host/infold/mcp --dir '/srv/a b'",
         "gemini --http",
         "goose --http",
         "opencode --http",
@@ -206,6 +259,119 @@ fn a_configuration_is_printed_for_each_agent() {
         .iter()
         .map(|flags| format!("$ {flags}\n{}", printed(flags)))
         .collect();
-    assert_snapshot!(all.join("\n"), @"");
+    assert_snapshot!(all.join("\n"), @r###"
+    $ claude --write
+    {
+      "mcpServers": {
+        "infold": {
+          "args": [
+            "mcp",
+            "--write"
+          ],
+          "command": "INFOLD"
+        }
+      }
+    }
+    ! merge this into .mcp.json of the project, or run: claude mcp add infold -- INFOLD mcp --write
+
+    $ codex --task @
+    [mcp_servers.infold]
+    command = "INFOLD"
+    args = ["mcp","--task","@"]
+    ! add this to ~/.codex/config.toml
+
+    $ gemini
+    {
+      "mcpServers": {
+        "infold": {
+          "args": [
+            "mcp"
+          ],
+          "command": "INFOLD"
+        }
+      }
+    }
+    ! merge this into ~/.gemini/settings.json, or .gemini/settings.json of the project
+
+    $ goose --all
+    extensions:
+      infold:
+        enabled: true
+        name: infold
+        description: Searches and reads the whole conversation, hidden messages too
+        type: stdio
+        cmd: "INFOLD"
+        args: ["mcp","--all"]
+        timeout: 60
+    ! add this to ~/.config/goose/config.yaml, below its `extensions:` if it has one
+
+    $ opencode --contexts c
+    {
+      "$schema": "https://opencode.ai/config.json",
+      "mcp": {
+        "infold": {
+          "command": [
+            "INFOLD",
+            "mcp",
+            "--contexts",
+            "DIR/c"
+          ],
+          "enabled": true,
+          "type": "local"
+        }
+      }
+    }
+    ! merge this into opencode.json of the project, or ~/.config/opencode/opencode.json
+
+    $ claude --http
+    {
+      "mcpServers": {
+        "infold": {
+          "type": "http",
+          "url": "http://127.0.0.1:7333/infold/mcp"
+        }
+      }
+    }
+    ! merge this into .mcp.json of the project, or run: claude mcp add --transport http infold http://127.0.0.1:7333/infold/mcp
+
+    $ codex --http http://host/infold/mcp --dir '/srv/a b'
+    [mcp_servers.infold]
+    url = "http://host/infold/mcp?dir=%2Fsrv%2Fa%20b"
+    ! add this to ~/.codex/config.toml
+
+    $ gemini --http
+    {
+      "mcpServers": {
+        "infold": {
+          "httpUrl": "http://127.0.0.1:7333/infold/mcp"
+        }
+      }
+    }
+    ! merge this into ~/.gemini/settings.json, or .gemini/settings.json of the project
+
+    $ goose --http
+    extensions:
+      infold:
+        enabled: true
+        name: infold
+        description: Searches and reads the whole conversation, hidden messages too
+        type: streamable_http
+        uri: "http://127.0.0.1:7333/infold/mcp"
+        timeout: 60
+    ! add this to ~/.config/goose/config.yaml, below its `extensions:` if it has one
+
+    $ opencode --http
+    {
+      "$schema": "https://opencode.ai/config.json",
+      "mcp": {
+        "infold": {
+          "enabled": true,
+          "type": "remote",
+          "url": "http://127.0.0.1:7333/infold/mcp"
+        }
+      }
+    }
+    ! merge this into opencode.json of the project, or ~/.config/opencode/opencode.json
+    "###);
     assert_eq!(home.run("mcp --print-config emacs", b"").code, 2);
 }

@@ -211,7 +211,7 @@ fn the_address_is_guarded_as_the_rest_of_the_server() {
     let ask = |more: &str| served.ask("POST", &format!("{JSON}{more}"), list).0;
     assert_eq!(ask(""), 200);
     assert_eq!(ask("origin: http://evil.example\r\n"), 403);
-    assert_eq!(ask("host: evil.example\r\n"), 403);
+    assert_eq!(ask("host: evil.example\r\n"), 421);
     assert_eq!(served.ask("GET", JSON, "").0, 405);
     assert_eq!(served.ask("DELETE", JSON, "").0, 405);
     for (body, status) in [

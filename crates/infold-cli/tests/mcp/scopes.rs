@@ -105,7 +105,7 @@ fn the_calling_conversation_is_recognised() {
     let home = home();
     let dir = home.path().display().to_string();
     let mut messages = chat("Other work", "the limit there is 1234");
-    messages.push(json!({"role": "user", "content": "What was it?"}));
+    messages.push(json!({"role": "user", "content": "What was the limit?"}));
     messages.push(
         json!({"role": "assistant", "content": [{"type": "tool_use", "id": "c9",
         "name": "mcp__infold__search_history", "input": {"query": "limit", "limit": 3}}]}),
@@ -121,6 +121,8 @@ fn the_calling_conversation_is_recognised() {
             own.contains("1234") && !own.contains("4711"),
             "{flags}: {own}"
         );
+        // The question itself is no answer.
+        assert!(!own.contains("What was"), "{own}");
     }
     // Another call is not its own.
     let found = Piped::start(&home, "")
@@ -198,4 +200,34 @@ fn a_directory_without_tasks_says_so() {
         );
     }
     assert!(!home.contexts().exists(), "reading makes nothing");
+}
+
+#[test]
+fn earlier_searches_are_not_found_again() {
+    let home = home();
+    let echo = "message 3 of 12345678: the limit of the pool is 4711";
+    let call = |id: &str, name: &str| json!({"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": name, "input": {"query": "pool limit"}}]});
+    let result = |id: &str, text: &str| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]});
+    let lines = [
+        json!({"role": "user", "content": "Search twice"}),
+        call("s1", "mcp__infold__search_history"),
+        result("s1", echo),
+        call("s2", "Grep"),
+        result("s2", "src/pool.rs: pool limit"),
+        json!({"role": "assistant", "content": "Found."}),
+    ];
+    home.file("more.jsonl", lines.map(|line| format!("{line}\n")).concat());
+    home.tell("task push T1 more.jsonl");
+    let found = Piped::start(&home, "")
+        .call("search_history", json!({"query": "pool limit"}))
+        .expect("hits");
+    let hits: Vec<&str> = found
+        .lines()
+        .filter_map(|line| line.strip_prefix("message ")?.split(' ').next())
+        .collect();
+    assert!(!hits.contains(&"8") && !hits.contains(&"9"), "{found}");
+    assert!(
+        hits.contains(&"3") && hits.contains(&"10") && hits.contains(&"11"),
+        "{found}"
+    );
 }

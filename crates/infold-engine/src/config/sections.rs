@@ -359,8 +359,8 @@ fn read_serve(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
     let expected =
         "a number of hours without a request after which a conversation has ended, or 0 for never";
     serve.end_after = section.value("end_after", expected, hours);
-    replace(&mut serve.mcp_write, section.boolean("mcp_write"));
-    replace(&mut serve.recall_tool, section.boolean("recall_tool"));
+    serve.mcp_write = section.boolean("mcp_write");
+    serve.recall_tool = section.boolean("recall_tool");
     if let Some(member) = section.get("upstreams") {
         let keys = SERVED_APIS.join(" ");
         let mut section = reader.section("serve.upstreams", &member.value, &keys);

@@ -211,7 +211,7 @@ impl<'a> SummaryWriter<'a> {
             return;
         };
         let line = format!(
-            "{RECALL_LINE}`infold recall TASK {first}..{last}` shows any of them in full. After → stands the message that says otherwise."
+            "{RECALL_LINE}the log keeps all of messages {first}..{last} in full, word for word. After → stands the message that says otherwise."
         );
         let mut share = self.left;
         self.add(RECALL, line, &mut share);

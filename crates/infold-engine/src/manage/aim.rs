@@ -38,6 +38,8 @@ pub struct Aim {
     pub clips: bool,
     /// How much may be recalled for a request (see [`crate::recall`]); none if nothing is.
     pub recall: Option<RecallLimits>,
+    /// The tool that the request offers for opening hidden messages, which stand-ins then name; none if it offers none.
+    pub recall_tool: Option<String>,
 }
 
 /// How many of the newest messages stay, whatever share the strategy keeps, as long as they fit.
@@ -64,6 +66,7 @@ impl Aim {
             free_only: false,
             clips: true,
             recall: None,
+            recall_tool: None,
         }
     }
 

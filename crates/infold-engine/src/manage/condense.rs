@@ -3,7 +3,9 @@
 use infold_log::plan::{self, FloorSize, Keep};
 use infold_log::steer::Cover;
 use infold_log::{Cause, Role, Seq, Source, Span, View, steer};
-use infold_store::{Log, LogError, Usage, Working, WorkingFile, Writer, heading, stand_in_tokens};
+use infold_store::{
+    Log, LogError, Usage, Working, WorkingFile, Writer, heading_for, stand_in_tokens,
+};
 use infold_wire::{Message, TypedTextFilter, append_words};
 
 use super::fold_source::FoldSource;
@@ -12,7 +14,7 @@ use crate::claims::{CheckedSummary, ClaimChecker, append_typed_text};
 use crate::extract::SummaryForm;
 use crate::strategy::{KeepPolicy, StandIn};
 use crate::summarizer::{Extractive, Summarizer, SummarizerError, SummaryRequest};
-use crate::{PassAction, PassStep, Strategy};
+use crate::{PassAction, PassStep};
 
 /// A shorter summary tells nothing.
 const MIN_SUMMARY_TOKENS: u64 = 96;
@@ -168,8 +170,8 @@ impl Pass<'_> {
         // A shorter one may still be smaller than what it replaces.
         let form = self.aim.strategy.form;
         let heading = match form {
-            SummaryForm::Sections => heading(folded.cover.span, folded.cover.messages),
-            _ => StandIn::heading_by_code(&heading(folded.cover.span, folded.cover.messages)),
+            SummaryForm::Sections => self.heading(folded),
+            _ => StandIn::heading_by_code(&self.heading(folded)),
         };
         for budget in [budget, budget / 2, budget / 4] {
             let budget = budget.max(MIN_SUMMARY_TOKENS) as usize;
@@ -256,7 +258,7 @@ impl Pass<'_> {
                 .requests((budget / 8).max(MIN_SUMMARY_TOKENS) as usize)
         };
         // The rest of the summary must be worth something without them.
-        let heading = heading(folded.cover.span, folded.cover.messages);
+        let heading = self.heading(folded);
         let mut stand_in =
             self.compose_stand_in(executor, folded, &heading, (&checked.text, ""))?;
         if !requests.is_empty() {
@@ -269,6 +271,12 @@ impl Pass<'_> {
             .dropped
             .extend(checked.dropped.into_iter().map(|dropped| dropped.line));
         Ok(stand_in)
+    }
+
+    /// Returns the heading of a summary, which names the tool that the request offers.
+    fn heading(&self, folded: &FoldSource) -> String {
+        let tool = self.aim.recall_tool.as_deref();
+        heading_for(folded.cover.span, folded.cover.messages, tool)
     }
 
     /// Composes the stand-in of a summary; refuses one that is empty or would not make the view smaller.
@@ -358,7 +366,7 @@ impl Draft {
             errors: Vec::new(),
             dropped: Vec::new(),
         };
-        Ok(Some(draft.with_summary(text, &aim.strategy)))
+        Ok(Some(draft.with_summary(text, aim)))
     }
 
     /// Returns the summary without what surrounds it.
@@ -367,9 +375,10 @@ impl Draft {
     }
 
     /// Returns the same fold with another text.
-    pub fn with_summary(mut self, text: &str, strategy: &Strategy) -> Draft {
-        let heading = heading(self.cover.span, self.cover.messages);
-        self.stand_in = strategy.stand_in.compose(&heading, text.trim(), "");
+    pub fn with_summary(mut self, text: &str, aim: &Aim) -> Draft {
+        let tool = aim.recall_tool.as_deref();
+        let heading = heading_for(self.cover.span, self.cover.messages, tool);
+        self.stand_in = aim.strategy.stand_in.compose(&heading, text.trim(), "");
         self.enters = stand_in_tokens(&self.stand_in);
         self
     }

@@ -21,7 +21,7 @@ impl Pass<'_> {
         let mut hidden = 0;
         let mut span: Option<Span> = None;
         for cover in covers {
-            let stand_in = vec![(Role::User, marker(&cover))];
+            let stand_in = vec![(Role::User, marker(&cover, aim.recall_tool.as_deref()))];
             folds.extend(executor.fold(Cause::Window, &cover, self.aim.trigger, stand_in)?);
             hidden += cover.messages;
             let from = span.map_or(cover.span.from(), |span| span.from().min(cover.span.from()));

@@ -2,44 +2,32 @@
 
 use infold_wire::tokens::{self, Encoding};
 
-use crate::references::ReferenceFinder;
+use super::source::SourceText;
 
 /// A longer line is cut around what it mentions.
 const MAX_LINE_BYTES: usize = 400;
 /// How many lines around a mention are of use.
-const CONTEXT_LINES: usize = 6;
+const CONTEXT_LINES: usize = 3;
+/// How many, if only a call names it: the model did not ask.
+const CALL_CONTEXT_LINES: usize = 1;
+/// How many lines with names are taken, if all of them say something about the same names.
+const SAME_ANCHORS: usize = 2;
 /// What stands where lines were left out.
 const CUT: &str = "[…]";
 
-/// Returns the lines that mention the references, with lines around them as far as `room` tokens go; none if nothing fits.
+/// Returns the lines that say something about what is named, with lines around them as far as `room` tokens go; none if nothing fits.
 ///
-/// Lines with the most different references come first into the room, and then those nearest to them; what is shown stays in
-/// the order of the message, and every cut is marked.
-pub(super) fn excerpt_lines(
-    text: &str,
-    finder: &ReferenceFinder,
-    references: &[String],
-    room: u64,
-) -> Option<String> {
-    let lines: Vec<&str> = text.lines().collect();
-    let mut mentions: Vec<(usize, usize)> = Vec::new();
-    for (at, line) in lines.iter().enumerate() {
-        let mut found = Vec::new();
-        finder.find(line, |index| found.push(index));
-        found.sort_unstable();
-        found.dedup();
-        if !found.is_empty() {
-            mentions.push((at, found.len()));
-        }
-    }
-    mentions.sort_by_key(|(at, count)| (usize::MAX - count, *at));
+/// Lines about names that no line before them is about come first into the room, then the other lines that hold one, then those nearest to
+/// them; what is shown stays in the order of the message, and every cut is marked.
+pub(super) fn excerpt_lines(source: &SourceText, room: u64) -> Option<String> {
+    let lines: Vec<&str> = source.text.lines().collect();
     let mut chosen: Vec<Option<String>> = vec![None; lines.len()];
     let mut left = room;
     let mut choose = |at: usize, left: &mut u64| -> bool {
         if chosen[at].is_some() || lines[at].trim().is_empty() {
             return true;
         }
-        let line = shortened(lines[at], references);
+        let line = shortened(lines[at], source.lines[at].first);
         let size = tokens::count(Encoding::O200k, &line) + 1;
         let fits = size <= *left;
         if fits {
@@ -49,12 +37,17 @@ pub(super) fn excerpt_lines(
         fits
     };
     let mut anchors = Vec::new();
-    for (at, _) in &mentions {
-        if choose(*at, &mut left) {
-            anchors.push(*at);
+    for at in mention_order(source) {
+        if choose(at, &mut left) {
+            anchors.push(at);
         }
     }
-    'context: for distance in 1..=CONTEXT_LINES {
+    let most = if source.is_typed {
+        CONTEXT_LINES
+    } else {
+        CALL_CONTEXT_LINES
+    };
+    'context: for distance in 1..=most {
         for anchor in &anchors {
             // What follows a mention says more about it than what stands before.
             let near = [anchor.checked_add(distance), anchor.checked_sub(distance)];
@@ -66,6 +59,38 @@ pub(super) fn excerpt_lines(
         }
     }
     join(&lines, &chosen)
+}
+
+/// Returns the lines with names in the order in which they are taken: each adds statements about names that those before it lack.
+fn mention_order(source: &SourceText) -> Vec<usize> {
+    let lines = &source.lines;
+    let same = if source.is_typed { SAME_ANCHORS } else { 1 };
+    let mut left: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].held != 0).collect();
+    let mut order = Vec::new();
+    let mut done = 0_u64;
+    if left.is_empty() && source.about != 0 {
+        // The result of a call about what is named: its beginning.
+        left.extend((!lines.is_empty()).then_some(0));
+    }
+    while let Some(best) = (0..left.len()).max_by_key(|at| {
+        let line = lines[left[*at]];
+        let (new, stated, held) = (line.stated & !done, line.stated, line.held);
+        (
+            new.count_ones(),
+            stated.count_ones(),
+            held.count_ones(),
+            std::cmp::Reverse(left[*at]),
+        )
+    }) {
+        let at = left.remove(best);
+        let is_new = lines[at].stated & !done != 0;
+        if order.len() >= same && !is_new {
+            break;
+        }
+        done |= lines[at].stated;
+        order.push(at);
+    }
+    order
 }
 
 /// Joins the chosen lines, with a mark for each cut.
@@ -95,16 +120,12 @@ fn join(lines: &[&str], chosen: &[Option<String>]) -> Option<String> {
     Some(out.trim_end().to_owned())
 }
 
-/// Cuts a long line around the first reference that it mentions. What follows a name says more about it than what stands before.
-fn shortened(line: &str, references: &[String]) -> String {
+/// Cuts a long line around the first name in it. What follows a name says more about it than what stands before.
+fn shortened(line: &str, first: usize) -> String {
     if line.len() <= MAX_LINE_BYTES {
         return line.to_owned();
     }
-    let found = references
-        .iter()
-        .filter_map(|reference| line.find(reference.as_str()));
-    let start = found.min().unwrap_or(0).saturating_sub(MAX_LINE_BYTES / 4);
-    let start = line.floor_char_boundary(start);
+    let start = line.floor_char_boundary(first.saturating_sub(MAX_LINE_BYTES / 4));
     let end = line.floor_char_boundary(start + MAX_LINE_BYTES);
     let before = if start > 0 { CUT } else { "" };
     let after = if end < line.len() { CUT } else { "" };
@@ -113,11 +134,16 @@ fn shortened(line: &str, references: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::name::NameList;
     use super::*;
 
     fn excerpt(text: &str, reference: &str, room: u64) -> Option<String> {
-        let finder = ReferenceFinder::new([reference]);
-        excerpt_lines(text, &finder, &[reference.to_owned()], room)
+        let mut names = NameList::default();
+        names.add_arguments(reference);
+        let seq = infold_log::Seq::new(1).expect("counted from one");
+        let mut source = SourceText::of(seq, "the user", text.to_owned(), &names.list);
+        source.is_typed = true;
+        excerpt_lines(&source, room)
     }
 
     #[test]

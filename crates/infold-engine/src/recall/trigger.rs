@@ -1,32 +1,26 @@
 //! Reads what a request refers to.
 
-use std::collections::HashSet;
-
 use infold_log::{Item, Past as _, Role, Seq, Span, round_members};
 use infold_store::{Log, LogError};
 use infold_wire::tool_action::MessageText;
 use infold_wire::{Message, TypedTextFilter};
 
-use crate::references;
+use super::name::{Name, NameList};
 
-/// The messages that a request ends with, and their references.
+/// The messages that a request ends with, and what they name.
 pub(super) struct Request {
     /// The first of them.
     pub first: Seq,
-    /// The last of them, which carries what is recalled.
-    pub last: Seq,
     /// In order, each once.
-    pub references: Vec<String>,
+    pub names: Vec<Name>,
 }
 
 /// How much of the arguments of a message's calls is read: paths and names come first, texts to write after them.
-const MAX_ARGUMENT_BYTES: usize = 1_000;
+const MAX_ARGUMENT_BYTES: usize = 4_000;
 /// How much of what the user typed is read.
 const MAX_TYPED_BYTES: usize = 16_000;
-/// More references than these are a list, not a question.
-const MAX_REFERENCES: usize = 32;
-/// Shorter numbers stand everywhere.
-const MIN_NUMBER_DIGITS: usize = 5;
+/// How many messages since the model's last one are read.
+const MAX_MESSAGES: usize = 32;
 
 /// Returns the message that may carry excerpts: the last one, if something is folded, the model did not speak last, and it
 /// carries none already.
@@ -45,15 +39,22 @@ pub(super) fn carrier(log: &Log) -> Result<Option<Seq>, LogError> {
     Ok(Some(last).filter(|_| !is_answered && !is_done))
 }
 
-/// Returns what the last round refers to; none if nothing can be recalled for it.
+/// Returns what the messages since the model's last one refer to, and the calls they answer; none if nothing can be recalled.
 pub(super) fn read(log: &Log) -> Result<Option<Request>, LogError> {
     let Some(last) = carrier(log)? else {
         return Ok(None);
     };
-    let path = log.state().shown().path();
-    let members = round_members(log.record(last)?.round, path.into_iter(), log)?;
-    let mut found = ReferenceList::default();
-    for seq in &members {
+    let mut members = round_members(
+        log.record(last)?.round,
+        log.state().shown().path().into_iter(),
+        log,
+    )?;
+    members.extend(unanswered(log)?);
+    members.sort_unstable();
+    members.dedup();
+    let mut names = NameList::default();
+    // What was said last matters most, if there is more than can be looked up.
+    for seq in members.iter().rev() {
         let bytes = log.message(*seq)?;
         let Ok(message) = Message::read(&bytes) else {
             continue;
@@ -63,39 +64,33 @@ pub(super) fn read(log: &Log) -> Result<Option<Request>, LogError> {
             Role::User => {
                 let typed = start(&text.text, MAX_TYPED_BYTES);
                 if let Some(typed) = TypedTextFilter::default().text(typed) {
-                    found.add(&typed);
+                    names.add_typed(&typed);
                 }
             }
-            Role::Assistant => found.add(start(&text.arguments, MAX_ARGUMENT_BYTES)),
+            Role::Assistant => names.add_arguments(start(&text.arguments, MAX_ARGUMENT_BYTES)),
             Role::Tool | Role::System => {}
         }
     }
     Ok(Some(Request {
         first: members.first().copied().unwrap_or(last),
-        last,
-        references: found.list,
+        names: names.list,
     }))
 }
 
-#[derive(Default)]
-struct ReferenceList {
-    list: Vec<String>,
-    known: HashSet<String>,
-}
-
-impl ReferenceList {
-    fn add(&mut self, text: &str) {
-        references::for_each(text, |reference| {
-            let is_small_number = reference.len() < MIN_NUMBER_DIGITS
-                && reference.bytes().all(|byte| byte.is_ascii_digit());
-            if !is_small_number
-                && self.list.len() < MAX_REFERENCES
-                && self.known.insert(reference.to_owned())
-            {
-                self.list.push(reference.to_owned());
+/// Returns the messages since the model's last one.
+fn unanswered(log: &Log) -> Result<Vec<Seq>, LogError> {
+    let mut out = Vec::new();
+    for run in log.state().shown().path().into_iter().rev() {
+        let mut at = Some(run.to());
+        while let Some(seq) = at.filter(|seq| *seq >= run.from()) {
+            if out.len() == MAX_MESSAGES || log.record(seq)?.role == Role::Assistant {
+                return Ok(out);
             }
-        });
+            out.push(seq);
+            at = seq.get().checked_sub(1).and_then(Seq::new);
+        }
     }
+    Ok(out)
 }
 
 fn start(text: &str, bytes: usize) -> &str {

@@ -47,6 +47,7 @@ impl TooLongRequest<'_> {
             factor: aim.factor,
             frame: aim.frame,
             recall: aim.recall,
+            recall_tool: aim.recall_tool.take(),
             ..Aim::of(profile, bytes)?
         };
         Ok(())

@@ -50,7 +50,7 @@ pub fn selection(parsed: &ParsedSession, point: &FoldPoint) -> Selection {
 }
 
 /// A sentence, a line or a name.
-struct Piece<'a> {
+struct OraclePiece<'a> {
     text: &'a str,
     tokens: u64,
     /// The wanted terms that it holds.
@@ -85,7 +85,7 @@ impl PartialEq for RankedPiece {
 impl Eq for RankedPiece {}
 
 /// Returns what the folded messages hold of the wanted terms: their sentences and lines, and each name by itself.
-fn pieces<'a>(parsed: &'a ParsedSession, point: &FoldPoint) -> Vec<Piece<'a>> {
+fn pieces<'a>(parsed: &'a ParsedSession, point: &FoldPoint) -> Vec<OraclePiece<'a>> {
     let names = point
         .wanted
         .iter()
@@ -103,7 +103,7 @@ fn pieces<'a>(parsed: &'a ParsedSession, point: &FoldPoint) -> Vec<Piece<'a>> {
         } else {
             count_tokens(text) + 1
         };
-        Piece {
+        OraclePiece {
             text,
             tokens,
             terms,

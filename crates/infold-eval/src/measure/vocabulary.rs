@@ -62,6 +62,18 @@ impl TermVocabulary {
         sort_unique(out)
     }
 
+    /// Returns the known references that a text makes, each once, in order; parts of longer names are none.
+    pub fn used(&self, text: &str) -> Vec<u32> {
+        let mut out = Vec::new();
+        each_token(text, |token| {
+            if token.is_reference(text) {
+                let name = normal(&text[token.range.clone()]);
+                out.extend(self.references.get(&name));
+            }
+        });
+        sort_unique(out)
+    }
+
     /// Returns the known terms that occur in a text, each once, in order.
     pub fn find(&self, text: &str) -> Vec<u32> {
         let mut out = Vec::new();

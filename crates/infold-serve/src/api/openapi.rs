@@ -8,7 +8,7 @@ use super::Api;
 use super::error::ApiError;
 use super::reply::ApiReply;
 use super::request::ApiRequest;
-use super::route::{ApiRoute, Gives, Query, ROUTES, Takes};
+use super::route::{ApiRoute, Gives, QueryParameter, ROUTES, Takes};
 
 /// `GET /infold/api/openapi.json`
 pub fn document(_: &Api, _: &ApiRequest) -> Result<ApiReply, ApiError> {
@@ -80,7 +80,7 @@ fn operation(route: &ApiRoute) -> Value {
     operation
 }
 
-fn parameter(query: &Query) -> Value {
+fn parameter(query: &QueryParameter) -> Value {
     let schema = match query.kind {
         "integer" => json!({"type": "integer", "minimum": 1}),
         kind => json!({"type": kind}),

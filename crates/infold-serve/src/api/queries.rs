@@ -1,6 +1,8 @@
 //! Routes that read tasks: log, view, folds, recall, search.
 
-use infold::search::{SearchError, SearchMode, SearchQuery, answer_json, parse_role, parse_time};
+use infold::search::{
+    SearchError, SearchMode, SearchQuery, answer_json, parse_end_time, parse_role, parse_time,
+};
 use infold::show::{LogEntry, LogSnapshot, RecallTarget, RecalledMessage, ViewEntry, fold_json};
 use infold_log::{Seq, Span};
 use infold_store::{Frame, iso};
@@ -90,7 +92,8 @@ pub fn search(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     let contexts = api.conversations.contexts();
     let text = request.query("q").unwrap_or_default();
     let bad = |error: String| ApiError::bad(error);
-    let time = |name| request.query(name).map(parse_time).transpose().map_err(bad);
+    let since = request.query("since").map(parse_time);
+    let until = request.query("until").map(parse_end_time);
     let task = request.query("task").map(|task| contexts.resolve(task));
     let query = SearchQuery {
         text: text.to_owned(),
@@ -109,8 +112,8 @@ pub fn search(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
             .map_err(bad)?,
         tool: request.query("tool").map(str::to_owned),
         file: request.query("file").map(str::to_owned),
-        since: time("since")?,
-        until: time("until")?,
+        since: since.transpose().map_err(bad)?,
+        until: until.transpose().map_err(bad)?,
         limit: request.number("limit")?.map(|limit| limit as usize),
     };
     let answer = query.run(contexts).map_err(|error| match error {

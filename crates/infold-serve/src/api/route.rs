@@ -17,7 +17,7 @@ pub struct ApiRoute {
     /// Its summary in the OpenAPI document.
     pub about: &'static str,
     /// The parameters of the query it takes.
-    pub query: &'static [Query],
+    pub query: &'static [QueryParameter],
     pub takes: Takes,
     pub gives: Gives,
     /// The status when all went well.
@@ -26,7 +26,7 @@ pub struct ApiRoute {
 }
 
 /// A parameter of the query.
-pub struct Query {
+pub struct QueryParameter {
     pub name: &'static str,
     pub about: &'static str,
     /// Its JSON type.
@@ -76,30 +76,30 @@ impl ApiRoute {
     }
 }
 
-const AT: Query = Query {
+const AT: QueryParameter = QueryParameter {
     name: "at",
     about: "As it was right after this: a message (32), an event (e3), or a time (2026-11-15T12:00Z)",
     kind: "string",
 };
 
-const fn number(name: &'static str, about: &'static str) -> Query {
-    Query {
+const fn number(name: &'static str, about: &'static str) -> QueryParameter {
+    QueryParameter {
         name,
         about,
         kind: "integer",
     }
 }
 
-const fn text(name: &'static str, about: &'static str) -> Query {
-    Query {
+const fn text(name: &'static str, about: &'static str) -> QueryParameter {
+    QueryParameter {
         name,
         about,
         kind: "string",
     }
 }
 
-const fn flag(name: &'static str, about: &'static str) -> Query {
-    Query {
+const fn flag(name: &'static str, about: &'static str) -> QueryParameter {
+    QueryParameter {
         name,
         about,
         kind: "boolean",
@@ -132,7 +132,7 @@ pub static ROUTES: &[ApiRoute] = &[
         query: &[text("q", "What to search for: words, \"phrases\", -excluded words, prefixes*"), text("task", "Only this task, with the messages that it continues"),
             flag("hidden", "Only messages that the model does not see"), text("role", "Only messages of this role: user, model, tool or system"),
             text("tool", "Only calls of this tool, and their results"), text("file", "Only calls that touch this file, and their results; the end of a path is enough"),
-            text("since", "Only messages from then on: a time, a date, or an age such as 3d"), text("until", "Only messages up to then"),
+            text("since", "Only messages from then on: a time, a date, or an age such as 3d"), text("until", "Only messages up to then; a date is meant to its end"),
             number("limit", "No more hits than so many; 20 if it is not said"), flag("exact", "Find the text exactly as it is written"),
             flag("regex", "Find what a regular expression matches")],
         takes: Takes::Nothing, gives: Gives::Object("Found") },
@@ -160,7 +160,7 @@ pub static ROUTES: &[ApiRoute] = &[
         query: &[], takes: Takes::Messages, gives: Gives::Object("Pushed") },
     ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}/view", name: "view", status: OK, run: queries::view,
         about: "What the model sees",
-        query: &[AT, Query { name: "raw", about: "Only the messages, just as the model gets them", kind: "boolean" }],
+        query: &[AT, QueryParameter { name: "raw", about: "Only the messages, just as the model gets them", kind: "boolean" }],
         takes: Takes::Nothing, gives: Gives::List("Piece") },
     ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}/folds", name: "folds", status: OK, run: queries::folds,
         about: "All folds ever made, and what became of them",

@@ -224,6 +224,7 @@ pub(crate) fn fold_due(log: &Log, rule: &ModelRule) -> Result<Option<FoldDue>, C
         Some(Aim {
             factor: aim.factor,
             frame: aim.frame,
+            recall_tool: aim.recall_tool.clone(),
             clips: false,
             ..other
         })

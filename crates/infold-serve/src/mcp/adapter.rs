@@ -14,7 +14,7 @@ use rmcp::model::{
     ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{QuitReason, RequestContext, RoleServer, ServerInitializeError};
-use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::stdio;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler, serve_server};
@@ -43,9 +43,7 @@ pub enum StdioError {
 
 /// Serves a client on standard input and output until it goes away.
 pub async fn serve_stdio(history: History) -> Result<(), StdioError> {
-    let transport =
-        AsyncRwTransport::<RoleServer, _, _>::new(tokio::io::stdin(), tokio::io::stdout());
-    let running = match serve_server(Handler(history), transport).await {
+    let running = match serve_server(Handler(history), stdio()).await {
         Ok(running) => running,
         // It went away before it began.
         Err(

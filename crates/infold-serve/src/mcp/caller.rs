@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use infold_log::Role;
+use infold_log::{Role, Seq};
 use infold_store::{Contexts, Log, TaskRow};
 use infold_wire::{ContentBlock, Message};
 use serde_json::{Map, Value};
@@ -13,7 +13,16 @@ const MAX_TASKS: usize = 16;
 /// A call is looked for in so many messages from the end: on some wires each of several calls is a message.
 const MAX_MESSAGES: u64 = 16;
 
-/// Returns the task whose model just made this call; none if there is none, or more than one.
+/// A call in the log of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedCall {
+    /// The task.
+    pub task: Uuid,
+    /// The message with the call.
+    pub seq: Seq,
+}
+
+/// Returns the call in the task whose model just made it; none if there is none, or more than one.
 ///
 /// The protocol does not say who calls. But where the agent's requests pass through the proxy, the reply
 /// with the call was recorded before the agent had the end of it.
@@ -22,7 +31,7 @@ pub fn find(
     rows: &[TaskRow],
     tool: &str,
     arguments: &Map<String, Value>,
-) -> Option<Uuid> {
+) -> Option<RecordedCall> {
     let wanted: BTreeSet<(String, String)> = arguments
         .iter()
         .map(|(key, value)| match value {
@@ -31,35 +40,32 @@ pub fn find(
         })
         .collect();
     let running = rows.iter().filter(|row| !row.status.is_end());
-    let mut matching = running.take(MAX_TASKS).filter(|row| {
-        let log = contexts.read(row.uuid);
-        log.is_ok_and(|log| waits_for(&log, tool, &wanted))
+    let mut calls = running.take(MAX_TASKS).filter_map(|row| {
+        let task = row.uuid;
+        let seq = waiting_call(&contexts.read(task).ok()?, tool, &wanted)?;
+        Some(RecordedCall { task, seq })
     });
-    let found = matching.next()?;
-    matching.next().is_none().then_some(found.uuid)
+    let found = calls.next()?;
+    calls.next().is_none().then_some(found)
 }
 
-/// Returns whether the newest messages of a task are the model's, and call a tool with these arguments.
-fn waits_for(log: &Log, tool: &str, wanted: &BTreeSet<(String, String)>) -> bool {
+/// Returns the message that calls a tool with these arguments, if only the model spoke since.
+fn waiting_call(log: &Log, tool: &str, wanted: &BTreeSet<(String, String)>) -> Option<Seq> {
     let mut next = log.state().shown().last();
     for _ in 0..MAX_MESSAGES {
-        let Some(seq) = next else { return false };
-        let Ok(bytes) = log.message(seq) else {
-            return false;
-        };
-        let Ok(message) = Message::parse(&bytes) else {
-            return false;
-        };
+        let seq = next?;
+        let bytes = log.message(seq).ok()?;
+        let message = Message::parse(&bytes).ok()?;
         if message.role() != Role::Assistant {
-            return false;
+            return None;
         }
         let mut blocks = ContentBlock::all(&message).into_iter();
         if blocks.any(|block| is_call(block, tool, wanted)) {
-            return true;
+            return Some(seq);
         }
         next = seq.prev();
     }
-    false
+    None
 }
 
 fn is_call(block: ContentBlock, tool: &str, wanted: &BTreeSet<(String, String)>) -> bool {

@@ -7,7 +7,8 @@ use infold_store::{Contexts, TaskRow};
 use uuid::Uuid;
 
 use super::arguments::Arguments;
-use super::{Scope, ToolFailure, caller};
+use super::caller::{self, RecordedCall};
+use super::{Scope, ToolFailure};
 
 /// Takes a step on a task and says what it did, in one line.
 pub type StepTaker = Arc<dyn Fn(Uuid, &Step) -> Result<String, ToolFailure> + Send + Sync>;
@@ -28,8 +29,8 @@ pub struct History {
 pub(super) struct Reach {
     /// The tasks in scope and the caller's own, newest activity first.
     pub rows: Vec<TaskRow>,
-    /// The conversation that the call comes from, if it can be told.
-    pub own: Option<Uuid>,
+    /// The call in the log of the conversation that it comes from, if that can be told.
+    pub call: Option<RecordedCall>,
 }
 
 /// So many tasks are named where one has to be chosen.
@@ -57,21 +58,21 @@ impl History {
     pub(super) fn reach(&self, tool: &str, arguments: &Arguments) -> Result<Reach, ToolFailure> {
         let mut rows = self.scope.rows(&self.contexts)?;
         if let Scope::Task(_) = self.scope {
-            let own = rows.first().map(|row| row.uuid);
-            return Ok(Reach { rows, own });
+            return Ok(Reach { rows, call: None });
         }
         let all = match self.scope {
             Scope::All => None,
             _ => Some(self.contexts.rows_by_activity()?),
         };
         let searched = all.as_deref().unwrap_or(&rows);
-        let own = caller::find(&self.contexts, searched, tool, arguments.all());
+        let call = caller::find(&self.contexts, searched, tool, arguments.all());
+        let own = call.map(|call| call.task);
         // Its own conversation is the caller's to read, whatever directory it names.
         let row = all.and_then(|all| all.into_iter().find(|row| Some(row.uuid) == own));
         if let Some(row) = row.filter(|row| rows.iter().all(|other| other.uuid != row.uuid)) {
             rows.insert(0, row);
         }
-        Ok(Reach { rows, own })
+        Ok(Reach { rows, call })
     }
 
     /// Finds the one task that a call is about: the named one, the caller's own, or the only one.
@@ -80,8 +81,8 @@ impl History {
         if let Some(name) = arguments.text("task")? {
             return self.named(&name, &reach);
         }
-        match (reach.own, reach.rows.as_slice()) {
-            (Some(own), _) => Ok(own),
+        match (reach.call, reach.rows.as_slice()) {
+            (Some(call), _) => Ok(call.task),
             (None, [only]) => Ok(only.uuid),
             (None, []) => Err(self.nothing()),
             (None, rows) => Err(ToolFailure::new(format!(

@@ -101,7 +101,7 @@ impl History {
     /// Finds a task by its name, if it is in scope: who reads a resource cannot be told.
     fn in_scope(&self, name: &str) -> Result<Uuid, ToolFailure> {
         let rows = self.scope.rows(&self.contexts)?;
-        self.named(name, &Reach { rows, own: None })
+        self.named(name, &Reach { rows, call: None })
     }
 }
 

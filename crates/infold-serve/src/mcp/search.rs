@@ -1,10 +1,15 @@
 //! `search_history` and `list_conversations`.
 
+use std::collections::HashMap;
+
 use infold::search::{SearchQuery, describe_coverage, describe_place};
-use infold_store::{SearchHit, TaskRow, iso};
+use infold_log::{Past as _, Place, Role, Seq};
+use infold_store::{Log, SearchAnswer, SearchHit, TaskRow, iso};
 
 use super::arguments::Arguments;
-use super::history::{MAX_RESULT_CHARS, Reach};
+use super::caller::RecordedCall;
+use super::echo::is_echo;
+use super::history::MAX_RESULT_CHARS;
 use super::{History, Scope, ToolFailure};
 
 /// So many hits are given unless more are asked for.
@@ -18,14 +23,15 @@ const MAX_LISTED: u64 = 50;
 pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
     let text = arguments.required("query")?;
     let limit = arguments.number("limit", 1)?.unwrap_or(DEFAULT_HITS);
+    let limit = limit.min(MAX_HITS) as usize;
     let reach = history.reach("search_history", arguments)?;
     if reach.rows.is_empty() {
         return Err(history.nothing());
     }
-    let tasks = match (arguments.text("task")?.as_deref(), reach.own) {
-        (Some("all"), _) | (None, None) => None,
-        (Some(name), _) => Some(vec![history.named(name, &reach)?]),
-        (None, Some(own)) => Some(vec![own]),
+    let (tasks, own) = match (arguments.text("task")?.as_deref(), reach.call) {
+        (Some("all"), _) | (None, None) => (None, None),
+        (Some(name), _) => (Some(vec![history.named(name, &reach)?]), None),
+        (None, Some(call)) => (Some(vec![call.task]), Some(call)),
     };
     let is_part = tasks.is_some() && reach.rows.len() > 1;
     let all = || reach.rows.iter().map(|row| row.uuid).collect();
@@ -35,15 +41,28 @@ pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFa
             (None, Scope::All) => None,
             (tasks, _) => Some(tasks.unwrap_or_else(all)),
         },
-        limit: Some(limit.min(MAX_HITS) as usize),
+        // Some are left out below.
+        limit: Some(2 * limit),
         ..SearchQuery::default()
     };
-    let answer = query.run(&history.contexts)?;
+    let mut answer = match own {
+        Some(call) => search_own(history, &query, call)?,
+        None => query.run(&history.contexts)?,
+    };
+    let mut logs = HashMap::new();
+    answer.hits.retain(|hit| {
+        let log = logs.entry(hit.task);
+        let log = log.or_insert_with(|| history.contexts.read(hit.task).ok());
+        !log.as_ref().is_some_and(|log| is_echo(log, hit))
+    });
+    answer.hits.truncate(limit);
     let mut out = String::new();
     if answer.hits.is_empty() {
         out += &query.describe(&answer);
         if is_part {
-            out += &other_conversations(&reach);
+            let others = reach.rows.len() - 1;
+            out +=
+                &format!(" there; `task`: \"all\" searches the {others} other conversation(s) too");
         }
     } else {
         push_hits(&answer.hits, &mut out);
@@ -54,9 +73,42 @@ pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFa
     Ok(out)
 }
 
-fn other_conversations(reach: &Reach) -> String {
-    let others = reach.rows.len() - 1;
-    format!(" in this conversation; `task`: \"all\" searches the {others} other(s) too")
+/// Searches the conversation that asks: hidden messages first, because it sees the others, and
+/// nothing of the question itself.
+fn search_own(
+    history: &History,
+    query: &SearchQuery,
+    call: RecordedCall,
+) -> Result<SearchAnswer, ToolFailure> {
+    let hidden = SearchQuery {
+        only_hidden: true,
+        ..query.clone()
+    };
+    let mut answer = hidden.run(&history.contexts)?;
+    let limit = query.limit.unwrap_or_default();
+    if answer.hits.len() < limit {
+        let question = question(&history.contexts.read(call.task)?, call.seq);
+        let other = query.run(&history.contexts)?.hits.into_iter();
+        let other = other.filter(|hit| hit.place == Place::Open && hit.seq < question);
+        answer.hits.extend(other);
+        answer.hits.truncate(limit);
+    }
+    Ok(answer)
+}
+
+/// Returns what the user said last before a call: the first message of its turn.
+fn question(log: &Log, call: Seq) -> Seq {
+    // Tool results have the role of the user on some wires, but belong to the round of their call.
+    let is_question = |seq: Seq| {
+        let record = log.record(seq);
+        record.is_ok_and(|record| record.role == Role::User && record.round == seq)
+    };
+    let mut seq = call;
+    while !is_question(seq) {
+        let Some(before) = seq.prev() else { break };
+        seq = before;
+    }
+    seq
 }
 
 /// Writes as many hits as there is room for.
@@ -72,10 +124,12 @@ fn push_hits(hits: &[SearchHit], out: &mut String) {
         }
         *out += &text;
     }
-    *out += "Read a message and those around it: recall, with `range` such as ";
-    let seq = hits[0].seq.get();
-    *out += &format!("{}..{}", seq.saturating_sub(2).max(1), seq + 2);
-    *out += &format!(" and `task` {}.", &hits[0].task.to_string()[..8]);
+    let (seq, task) = (hits[0].seq.get(), hits[0].task.to_string());
+    let before = seq.saturating_sub(2).max(1);
+    *out += &format!(
+        "Read messages in full: recall, with `range` such as {before}..{seq} and `task` {}.\n",
+        &task[..8]
+    );
 }
 
 fn hit_text(hit: &SearchHit) -> String {
@@ -98,12 +152,13 @@ pub fn list(history: &History, arguments: &Arguments) -> Result<String, ToolFail
     if reach.rows.is_empty() {
         return Err(history.nothing());
     }
+    let own = reach.call.map(|call| call.task);
     let total = reach.rows.len() as u64;
     let rows = reach.rows.iter().zip(1..).skip((from - 1) as usize);
     let mut out = String::new();
     let mut next = from;
     for (row, number) in rows.take(limit.min(MAX_LISTED) as usize) {
-        let line = row_text(row, reach.own == Some(row.uuid));
+        let line = row_text(row, own == Some(row.uuid));
         if out.len() + line.len() > MAX_RESULT_CHARS {
             break;
         }

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{HIDDEN, PLACES};
-use crate::{Contexts, LogError, Registry, TaskError, TaskRow, chain_index, file};
+use crate::task_draft::is_left_behind;
+use crate::{Contexts, LogError, Registry, TaskError, TaskRow, chain_index, file, lock};
 
 /// Making a task takes milliseconds; what is this old will not be finished.
 const UNBORN: Duration = Duration::from_secs(3600);
@@ -84,12 +85,14 @@ impl Contexts {
         Ok(trash.len())
     }
 
-    /// Removes what is left of tasks whose making was cut off, and their references to a parent.
-    fn remove_unborn(&self, registry: &Registry) -> Result<(), TaskError> {
+    /// Removes what is left of tasks whose making was cut off, and their references to a parent; says how many there were.
+    pub(crate) fn remove_unborn(&self, registry: &Registry) -> Result<usize, TaskError> {
+        let mut removed = 0;
         for path in self.hidden(PLACES[0])? {
             let made = fs::metadata(&path).and_then(|meta| meta.modified());
             let age = made.ok().and_then(|made| made.elapsed().ok());
-            if age.is_none_or(|age| age < UNBORN) {
+            let is_left = age.is_some_and(|age| age >= UNBORN) || is_left_behind(&path);
+            if !is_left || lock::is_held(&path) {
                 continue;
             }
             let id = path.file_name().and_then(|name| name.to_str());
@@ -97,8 +100,9 @@ impl Contexts {
                 registry.remove(id)?;
             }
             fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?;
+            removed += 1;
         }
-        Ok(())
+        Ok(removed)
     }
 
     /// The directories in a place that are no tasks.

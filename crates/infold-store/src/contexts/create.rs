@@ -13,7 +13,7 @@ use crate::dirs::PLACES;
 use crate::event::{EventLine, What};
 use crate::file::{self, Access};
 use crate::metadata::Metadata;
-use crate::{Log, LogError, Status, lock, time};
+use crate::{Log, LogError, Status, lock, redacted_name, time};
 
 impl Contexts {
     /// Makes a task.
@@ -81,6 +81,7 @@ impl Contexts {
         fork: Option<(Uuid, EventLine)>,
     ) -> Result<Uuid, TaskError> {
         let registry = self.reconciled()?;
+        self.keep_names_redacted(&mut metadata)?;
         // A registry that stays open gets the row of a task that nothing refers to with its next use.
         let can_wait = fork.is_none() && self.kept.is_some();
         let first = fork
@@ -130,6 +131,38 @@ impl Contexts {
                 }
             }
         }
+    }
+
+    /// Replaces the names that were redacted in another task: they are not written again, for whatever task they are given.
+    pub(crate) fn keep_names_redacted(&self, metadata: &mut Metadata) -> Result<(), TaskError> {
+        let Metadata {
+            task_source,
+            task_type,
+            task_id,
+            owner,
+            repo,
+            user,
+            ..
+        } = metadata;
+        // The names of conversations are looked up in their own index.
+        if task_source.as_deref() == Some("proxy") {
+            return Ok(());
+        }
+        for (column, name) in [
+            ("task_id", task_id.as_mut()),
+            ("task_type", task_type.as_mut()),
+            ("task_source", task_source.as_mut()),
+            ("owner", owner.as_mut()),
+            ("repo", repo.as_mut()),
+            ("user", user.as_mut()),
+        ] {
+            let Some(name) = name else { continue };
+            let redacted = redacted_name(name);
+            if *name != redacted && self.with_registry(|rows| rows.has_text(column, &redacted))? {
+                *name = redacted;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the directory of a task that is not visible yet.

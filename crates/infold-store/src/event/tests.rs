@@ -1,6 +1,13 @@
 //! Tests of reading and writing events.
 
 use super::*;
+use crate::redacted_values::RedactedValue;
+
+fn values() -> Vec<RedactedValue> {
+    let json = br#"{"bytes":7,"sum":4294967295,"digest":"0af3"}"#;
+    let json = Json::parse(json).expect("JSON");
+    vec![RedactedValue::decode(json).expect("a value")]
+}
 
 #[test]
 fn every_event_reads_back_as_it_was_written() {
@@ -82,12 +89,14 @@ fn every_event_reads_back_as_it_was_written() {
             messages: vec![(seq(3), Some([9; 16])), (seq(4), None)],
             texts: 2,
             names: Vec::new(),
+            values: Vec::new(),
         }),
         What::Redact(RedactLine {
             extent: Extent::Matches,
             messages: Vec::new(),
             texts: 0,
             names: vec!["given [redacted #0]".to_owned()],
+            values: values(),
         }),
         What::Recall(RecallLine {
             at: seq(9),

@@ -304,6 +304,20 @@ impl Log {
         self.lineage.holder_of(at)
     }
 
+    /// The tasks that it continues and that hold messages of it, newest first, each with the last that counts.
+    pub(crate) fn message_holders(&self) -> Result<Vec<(Uuid, Seq)>, LogError> {
+        let mut holders = Vec::new();
+        let mut next = self.lineage.link(0)?;
+        for index in 1.. {
+            let Some(link) = next else { break };
+            next = self.lineage.link(index)?;
+            let base = next.map_or(0, |next| next.at.seq);
+            let last = Seq::new(link.end.seq).filter(|last| last.get() > base);
+            holders.extend(last.map(|last| (link.task, last)));
+        }
+        Ok(holders)
+    }
+
     /// Checks that all tasks are there that it continues.
     pub(crate) fn check_lineage(&self) -> Result<(), LogError> {
         self.lineage.check()

@@ -41,7 +41,8 @@ impl Rewrite<'_> {
         to: Option<&Path>,
     ) -> Result<(), TaskError> {
         let is_whole = self.extent == Extent::Whole;
-        self.lines(one, "frames.jsonl", to, text, |line, text| {
+        let is_collecting = self.values.is_collecting.replace(true);
+        let done = self.lines(one, "frames.jsonl", to, text, |line, text| {
             let Ok(json) = Json::parse(line) else {
                 return Some(Vec::new());
             };
@@ -57,15 +58,17 @@ impl Rewrite<'_> {
                     continue;
                 }
                 let raw = String::from_utf8_lossy(value.bytes()).into_owned();
-                if let Some(new) = text.json(&raw) {
-                    let name = String::from_utf8_lossy(&key.name()).into_owned();
+                let name = String::from_utf8_lossy(&key.name()).into_owned();
+                if let Some(new) = text.member(&name, &raw) {
                     originals.push((fingerprint(&name, value.bytes()), name));
                     out.splice(value.range(), new.into_bytes());
                 }
             }
             with_originals(&mut out, json.get("redacted"), originals);
             (out != line).then_some(out)
-        })
+        });
+        self.values.is_collecting.set(is_collecting);
+        done
     }
 
     /// What a transcript held beside its messages.
@@ -139,12 +142,13 @@ impl Rewrite<'_> {
         for (key, value) in members.into_iter().rev() {
             let new = match &*key.name() {
                 b"uuid" | b"created_at" | b"process_id" | b"wire" => continue,
-                // By these a conversation of the proxy is known as one.
-                b"task_source" | b"task_type" => {
+                b"task_source" | b"task_type"
+                    if value.text().is_some_and(|said| is_ours(&said)) =>
+                {
                     text.leave(&value.text().unwrap_or_default());
                     continue;
                 }
-                b"task_id" => {
+                b"task_source" | b"task_type" | b"task_id" | b"owner" | b"repo" | b"user" => {
                     let name = value.text().and_then(|name| text.name(&name));
                     name.map(|name| quote(&name))
                 }
@@ -200,6 +204,8 @@ impl Rewrite<'_> {
             let mut columns = vec![("title", row.title), ("error_message", row.error_message)];
             if self.extent == Extent::Matches {
                 columns.extend([
+                    ("task_source", row.task_source.filter(|said| !is_ours(said))),
+                    ("task_type", row.task_type.filter(|said| !is_ours(said))),
                     ("owner", row.owner),
                     ("repo", row.repo),
                     ("task_id", row.task_id),
@@ -207,18 +213,26 @@ impl Rewrite<'_> {
                     ("agent", row.agent),
                     ("cwd", row.cwd),
                     ("hostname", row.hostname),
+                    ("llm_provider", row.llm_provider),
                     ("model", row.model),
                 ]);
             }
             for (column, said) in columns {
                 let said = said.and_then(|said| match column {
-                    "task_id" => text.name(&said),
+                    "task_source" | "task_type" | "task_id" | "owner" | "repo" | "user" => {
+                        text.name(&said)
+                    }
                     _ => text.replaced(&said),
                 });
                 if let Some(said) = said {
                     plan.rows.push((one.task, column.to_owned(), said));
                 }
             }
+        }
+        if self.extent == Extent::Matches {
+            plan.models = self.contexts.with_registry(|registry| {
+                registry.learned_models(|name| !(self.find)(name).is_empty())
+            })?;
         }
         Ok(())
     }
@@ -238,6 +252,11 @@ impl Rewrite<'_> {
         let gone = names.into_iter().filter(is_gone);
         Ok(gone.filter_map(|key| redacted_key(&key)).collect())
     }
+}
+
+/// Returns whether a source or type of a task is one by which a conversation of the proxy is known.
+fn is_ours(said: &str) -> bool {
+    matches!(said, "proxy" | "named" | "session")
 }
 
 /// A file of lines on its way; kept only if it is not what it was.

@@ -13,11 +13,15 @@ use super::{Family, FamilyMember, Find, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
+use crate::redacted_values::FoundValues;
 use crate::stored::{self, Marks};
 use crate::writer::mask_text;
 use crate::{
     Contexts, EventLine, Log, LogError, TaskError, What, file, heading, stand_in_tokens, time,
 };
+
+/// What stands before each line of an excerpt that was said in a message.
+const QUOTED: &str = "> ";
 
 /// How the tasks of a family are written anew.
 pub struct Rewrite<'a> {
@@ -25,6 +29,8 @@ pub struct Rewrite<'a> {
     pub family: &'a Family,
     pub find: Find<'a>,
     pub extent: Extent,
+    /// The texts that go, as `find` finds them.
+    pub values: &'a FoundValues,
     /// The number of the event of each of them that says so.
     events: Vec<u64>,
 }
@@ -46,7 +52,7 @@ impl<'a> Rewrite<'a> {
     pub fn new(
         contexts: &'a Contexts,
         family: &'a Family,
-        find: Find<'a>,
+        (find, values): (Find<'a>, &'a FoundValues),
         extent: Extent,
     ) -> Result<Rewrite<'a>, TaskError> {
         let mut events = Vec::with_capacity(family.len());
@@ -59,6 +65,7 @@ impl<'a> Rewrite<'a> {
             family,
             find,
             extent,
+            values,
             events,
         })
     }
@@ -84,6 +91,10 @@ impl<'a> Rewrite<'a> {
         let (log, _) = Log::open(&one.dir, Access::Read, &self.contexts.dirs())?;
         let to = staging.of_task(one.task)?;
         let mut text = self.texts(at);
+        // Words of whole messages are known as such only in what is replaced of them in frames.
+        self.values
+            .is_collecting
+            .set(self.extent == Extent::Matches);
         let originals = if one.messages.is_empty() {
             Vec::new()
         } else {
@@ -92,6 +103,7 @@ impl<'a> Rewrite<'a> {
         let mut events = self.events(one, &log, &mut text)?;
         self.beside_messages(one, &mut text, Some(&to))?;
         let names = self.names(one.task)?;
+        let values = self.values.take();
         if originals.is_empty() && text.changed == 0 && names.is_empty() {
             return Ok(Staged {
                 left: text.left,
@@ -108,6 +120,7 @@ impl<'a> Rewrite<'a> {
                 messages: originals,
                 texts: text.changed,
                 names: names.clone(),
+                values,
             }),
         };
         events.extend(event.encode());
@@ -231,7 +244,7 @@ impl<'a> Rewrite<'a> {
                     What::Note { text: note, tokens }
                 }
                 What::Recall(mut recall) => {
-                    recall.text = text.replaced(&recall.text).unwrap_or(recall.text);
+                    recall.text = self.recalled(recall.text, text);
                     recall.reference = text.replaced(&recall.reference).unwrap_or(recall.reference);
                     recall.tokens = tokens::text_message(&recall.text);
                     What::Recall(recall)
@@ -256,7 +269,12 @@ impl<'a> Rewrite<'a> {
                 What::Manage(record) => What::Manage(self.record(record, text)),
                 What::Failure(mut failure) => {
                     failure.error = text.replaced(&failure.error).unwrap_or(failure.error);
+                    self.model(&mut failure.provider, &mut failure.model, text);
                     What::Failure(failure)
+                }
+                What::Usage(mut usage) => {
+                    self.model(&mut usage.provider, &mut usage.model, text);
+                    What::Usage(usage)
                 }
                 What::Status {
                     status,
@@ -286,6 +304,31 @@ impl<'a> Rewrite<'a> {
             }
         }
         Ok(out)
+    }
+
+    /// A model that was called, which nobody made of a message.
+    fn model(&self, provider: &mut String, model: &mut String, text: &mut TextRedactor<'_>) {
+        if self.extent == Extent::Matches {
+            for name in [provider, model] {
+                if let Some(new) = text.replaced(name) {
+                    *name = new;
+                }
+            }
+        }
+    }
+
+    /// An excerpt of a message. Only its quoted lines were said in the conversation.
+    fn recalled(&self, excerpt: String, text: &mut TextRedactor<'_>) -> String {
+        if self.extent == Extent::Matches {
+            return text.replaced(&excerpt).unwrap_or(excerpt);
+        }
+        let lines = excerpt.split('\n').map(|line| {
+            let said = line
+                .strip_prefix(QUOTED)
+                .and_then(|said| text.replaced(said));
+            said.map_or_else(|| line.to_owned(), |said| format!("{QUOTED}{said}"))
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     fn fold(&self, mut fold: FoldLine, text: &mut TextRedactor<'_>) -> FoldLine {

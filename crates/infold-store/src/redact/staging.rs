@@ -37,6 +37,8 @@ pub struct RedactionPlan {
     pub tasks: Vec<Uuid>,
     /// New values of columns in the registry.
     pub rows: Vec<(Uuid, String, String)>,
+    /// Models of which what was learned goes, as their redacted names.
+    pub models: Vec<String>,
     /// Redacted names of conversations, each with its task: they take the place of those that they are the digests of.
     pub names: Vec<(Uuid, String)>,
     /// Files and directories that go, in tasks and beside them.
@@ -54,13 +56,15 @@ impl RedactionPlan {
             let name = quote(name);
             format!(r#"{{"task":"{task}","name":{name}}}"#)
         });
+        let models = self.models.iter().map(|model| quote(model));
         let removed = self.removed.iter();
         let removed = removed.filter_map(|path| path.strip_prefix(root).ok());
         let removed = removed.map(|path| quote(&path.to_string_lossy()));
         format!(
-            "{{\"tasks\":[{}],\"rows\":[{}],\"names\":[{}],\"removed\":[{}]}}\n",
+            "{{\"tasks\":[{}],\"rows\":[{}],\"models\":[{}],\"names\":[{}],\"removed\":[{}]}}\n",
             listed(tasks),
             listed(rows),
+            listed(models),
             listed(names),
             listed(removed)
         )
@@ -76,12 +80,16 @@ impl RedactionPlan {
         });
         let names = list("names")?
             .map(|name| Some((text(name, "task")?.parse().ok()?, text(name, "name")?)));
+        // An earlier version may have decided it.
+        let models = json.get("models").into_iter().flat_map(Json::elements);
+        let models = models.map(|model| Some(model.text()?.into_owned()));
         let removed = list("removed")?.map(|name| Some(root.join(name.text()?.as_ref())));
         Some(RedactionPlan {
             tasks: list("tasks")?
                 .map(|task| task.text()?.parse().ok())
                 .collect::<Option<_>>()?,
             rows: rows.collect::<Option<_>>()?,
+            models: models.collect::<Option<_>>()?,
             names: names.collect::<Option<_>>()?,
             removed: removed.collect::<Option<_>>()?,
         })
@@ -287,6 +295,7 @@ impl Contexts {
         for (task, column, text) in &plan.rows {
             registry.set_text(*task, column, text)?;
         }
+        registry.forget_models(&plan.models)?;
         for (task, dir) in places {
             let (log, _) = Log::open(dir, Access::Read, &self.dirs())?;
             registry.set_counters(*task, self.recount(&log)?)?;

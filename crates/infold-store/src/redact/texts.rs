@@ -4,6 +4,7 @@ use infold_wire::redact::{RedactedMatches, redact_data, redact_json, redact_text
 
 use super::Find;
 use crate::event::Extent;
+use crate::frame::redact_member;
 use crate::redacted_name::{is_redacted_name, redacted_name};
 
 /// Replaces what is found in texts of every kind, and counts those that lost something.
@@ -64,6 +65,13 @@ impl<'a> TextRedactor<'a> {
     /// A JSON value of which any text may be anything.
     pub fn values(&mut self, json: &str) -> Option<String> {
         let new = redact_data(json.as_bytes(), &self.marker, &mut |text| (self.find)(text));
+        self.take(new.ok()?)
+    }
+
+    /// A member of a frame.
+    pub fn member(&mut self, name: &str, json: &str) -> Option<String> {
+        let mut find = |text: &str| (self.find)(text);
+        let new = redact_member(name, json.as_bytes(), &self.marker, &mut find);
         self.take(new.ok()?)
     }
 

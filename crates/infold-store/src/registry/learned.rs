@@ -6,6 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use super::Registry;
+use crate::{RegistryError, redacted_name};
 
 /// The tables that cannot be filled again from the tasks, and their columns.
 const TABLES: [(&str, &str); 3] = [
@@ -33,6 +34,47 @@ impl Registry {
             .sum()
     }
 
+    /// Returns the models of which something was learned, in the form in which redacted names are kept, if `is_meant` says so of the
+    /// provider or the model.
+    pub(crate) fn learned_models(
+        &self,
+        mut is_meant: impl FnMut(&str) -> bool,
+    ) -> Result<Vec<String>, RegistryError> {
+        let mut models = Vec::new();
+        for (provider, model) in self.models()? {
+            if is_meant(&provider) || is_meant(&model) {
+                models.push(model_name(&provider, &model));
+            }
+        }
+        Ok(models)
+    }
+
+    /// Forgets what was learned of models, which are given as [`Registry::learned_models`] returns them.
+    pub(crate) fn forget_models(&self, names: &[String]) -> Result<(), RegistryError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        for (provider, model) in self.models()? {
+            if names.contains(&model_name(&provider, &model)) {
+                for (table, _) in TABLES {
+                    let sql = format!("DELETE FROM {table} WHERE provider = ?1 AND model = ?2");
+                    self.run(|db| db.execute(&sql, [&provider, &model]))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn models(&self) -> Result<Vec<(String, String)>, RegistryError> {
+        let tables = TABLES.map(|(table, _)| format!("SELECT provider, model FROM {table}"));
+        let sql = tables.join(" UNION ");
+        self.run(|db| {
+            db.prepare(&sql)?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })
+    }
+
     /// Reads a table from both ends: what lies on either side of the damage is found.
     fn carry_table(&self, from: &Connection, table: &str, columns: &str) -> u64 {
         let places = vec!["?"; columns.split(',').count()].join(", ");
@@ -47,6 +89,10 @@ impl Registry {
         }
         carried
     }
+}
+
+fn model_name(provider: &str, model: &str) -> String {
+    redacted_name(&format!("{provider} {model}"))
 }
 
 /// The rows that a query gives before it fails.

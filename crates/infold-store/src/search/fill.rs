@@ -13,7 +13,7 @@ use crate::{Contexts, Log, LogError, RegistryError, TaskError};
 
 /// How much was searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Coverage {
+pub struct IndexCoverage {
     /// How many bytes of logs there are.
     pub total_bytes: u64,
     /// How many of them were searched.
@@ -22,7 +22,7 @@ pub struct Coverage {
     pub stopped: Option<String>,
 }
 
-impl Coverage {
+impl IndexCoverage {
     /// Says whether everything was searched.
     pub fn is_complete(&self) -> bool {
         self.stopped.is_none()
@@ -46,10 +46,10 @@ impl Contexts {
     /// Brings the search index up to the logs, newest first, until a deadline; says how far it got.
     ///
     /// Tasks that are gone are removed from it. Nobody who writes to a task waits for this.
-    pub fn fill_search_index(&self, deadline: Instant) -> Result<Coverage, TaskError> {
+    pub fn fill_search_index(&self, deadline: Instant) -> Result<IndexCoverage, TaskError> {
         let is_there = self.root().join(super::index::NAME).exists();
         if !is_there && self.tasks()?.is_empty() {
-            return Ok(Coverage::default());
+            return Ok(IndexCoverage::default());
         }
         let index = SearchIndex::open(self.root())?;
         let (mut index, coverage) = self.fill_opened(index, None, deadline)?;
@@ -62,7 +62,7 @@ impl Contexts {
         &self,
         tasks: Option<&[Uuid]>,
         deadline: Instant,
-    ) -> Result<(SearchIndex, Coverage), TaskError> {
+    ) -> Result<(SearchIndex, IndexCoverage), TaskError> {
         let index = match SearchIndex::open(self.root()) {
             // Where nothing can be written, as much is indexed in memory as there is time for.
             Err(RegistryError::Full { .. } | RegistryError::ReadOnly { .. }) => {
@@ -79,7 +79,7 @@ impl Contexts {
         mut index: SearchIndex,
         tasks: Option<&[Uuid]>,
         deadline: Instant,
-    ) -> Result<(SearchIndex, Coverage), TaskError> {
+    ) -> Result<(SearchIndex, IndexCoverage), TaskError> {
         if let Some(reason) = index.renewed.take() {
             self.tell_renewed(&reason);
         }
@@ -114,8 +114,8 @@ impl Contexts {
         index: &mut SearchIndex,
         first: Option<&[Uuid]>,
         deadline: Instant,
-    ) -> Result<Coverage, TaskError> {
-        let mut coverage = Coverage::default();
+    ) -> Result<IndexCoverage, TaskError> {
+        let mut coverage = IndexCoverage::default();
         let mut behind = self.behind(index, &mut coverage)?;
         let first = first.unwrap_or_default();
         behind.sort_by_key(|one| (!first.contains(&one.task), std::cmp::Reverse(one.changed)));
@@ -156,7 +156,7 @@ impl Contexts {
     fn behind(
         &self,
         index: &mut SearchIndex,
-        coverage: &mut Coverage,
+        coverage: &mut IndexCoverage,
     ) -> Result<Vec<Behind>, TaskError> {
         let marks: HashMap<Uuid, TaskMark> = index.marks()?.into_iter().collect();
         let mut behind = Vec::new();

@@ -12,21 +12,21 @@ use super::scope::Scope;
 use crate::RegistryError;
 
 /// Which rows count.
-pub struct Filter<'a> {
+pub struct RowFilter<'a> {
     scope: &'a Scope,
     /// Only these, if something else than words is asked for.
     allowed: Option<HashSet<i64>>,
     excluded: HashSet<i64>,
 }
 
-impl Filter<'_> {
+impl RowFilter<'_> {
     /// Reads which rows a query and a request take.
     pub fn new<'a>(
         index: &mut SearchIndex,
         query: &Query,
         request: &SearchRequest<'_>,
         scope: &'a Scope,
-    ) -> Result<Filter<'a>, RegistryError> {
+    ) -> Result<RowFilter<'a>, RegistryError> {
         let facts = wanted_facts(
             request.role,
             request.tool.as_deref(),
@@ -57,11 +57,12 @@ impl Filter<'_> {
                     None => rows,
                 });
             }
-            let excluded = match unwanted.is_empty() {
-                true => HashSet::new(),
-                false => matching_rows(db, &unwanted.join(" OR "))?,
+            let excluded = if unwanted.is_empty() {
+                HashSet::new()
+            } else {
+                matching_rows(db, &unwanted.join(" OR "))?
             };
-            Ok(Filter {
+            Ok(RowFilter {
                 scope,
                 allowed,
                 excluded,

@@ -26,7 +26,7 @@ pub struct SearchIndex {
 pub(crate) const NAME: &str = "search.db";
 
 /// The version of the tables and of how terms are made: one of another version is made anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// How far a task is indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +85,20 @@ impl SearchIndex {
             renewed: Some(reason),
             ..index
         })
+    }
+
+    /// Says what is wrong with the index of a contexts directory; nothing if it is sound, or not there.
+    pub fn check(root: &Path) -> Result<Option<String>, RegistryError> {
+        if !root.join(NAME).exists() {
+            return Ok(None);
+        }
+        let checked =
+            SearchIndex::open_as_is(root).and_then(|mut index| index.run(database::check));
+        match checked {
+            Err(RegistryError::Damaged { reason, .. }) => Ok(Some(format!("is damaged: {reason}"))),
+            Err(RegistryError::TooNew { found, .. }) => Ok(Some(format!("is of version {found}"))),
+            checked => Ok(checked?.map(|reason| format!("is damaged: {reason}"))),
+        }
     }
 
     /// Removes the index of a contexts directory. Nothing of it is set aside: it holds nothing that the logs do not.

@@ -14,6 +14,9 @@ use super::index::SearchIndex;
 use super::scope::{Scope, parts};
 use crate::{Contexts, TaskError};
 
+/// So many rows are looked at in a store whose tasks lie between those that a task continues.
+const MAX_ROWS: usize = 2000;
+
 /// The search index, open for looking up what the messages of one task mention.
 pub struct MentionIndex {
     index: SearchIndex,
@@ -65,20 +68,23 @@ impl MentionIndex {
             }
             (None, None) => return Ok(Vec::new()),
         };
-        let mut found = Vec::new();
-        for (first, last) in scope.spans() {
-            let rows = self.index.run(|db| {
-                let mut statement = db.prepare_cached(
-                    "SELECT rowid FROM terms WHERE terms MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC LIMIT ?4",
-                )?;
-                let rows = statement.query_map(
-                    params![expression, first, last, limit as i64],
-                    |row| row.get::<_, i64>(0),
-                )?;
-                rows.collect::<rusqlite::Result<Vec<i64>>>()
-            })?;
-            found.extend(rows.into_iter().filter_map(|row| parts(row).1));
-        }
+        let Some((first, last, is_one_task)) = scope.bounds() else {
+            return Ok(Vec::new());
+        };
+        let max_rows = if is_one_task { limit } else { MAX_ROWS };
+        // One query, however many tasks it continues: rows of others that lie between are passed over.
+        let mut found = self.index.run(|db| {
+            let mut statement = db.prepare_cached(
+                "SELECT rowid FROM terms WHERE terms MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
+            )?;
+            let rows = statement.query_map(params![expression, first, last], |row| row.get(0))?;
+            let mut found = Vec::new();
+            for row in rows.take(max_rows) {
+                let row: i64 = row?;
+                found.extend(parts(row).1.filter(|_| scope.holds(row)));
+            }
+            Ok(found)
+        })?;
         found.sort_unstable_by(|one, other| other.cmp(one));
         found.truncate(limit);
         Ok(found)
@@ -91,6 +97,7 @@ mod tests {
 
     use super::*;
     use crate::{Durability, Metadata};
+    use infold_log::steer::Target;
 
     #[test]
     fn names_and_paths_are_found_whole_and_the_newest_first() {
@@ -118,5 +125,35 @@ mod tests {
         assert_eq!(seqs("1750", 9), [2]);
         assert!(seqs("nowhere_at_all", 9).is_empty());
         assert!(seqs("\" OR * -", 9).is_empty());
+    }
+
+    #[test]
+    fn what_a_chain_of_forks_continues_is_found_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let contexts = Contexts::new(root.path(), Durability::Never);
+        let mut task = contexts.create(Metadata::default()).unwrap();
+        for turn in 0..5 {
+            let said = [
+                format!(r#"{{"role":"user","content":"take port_{turn} of shared_name"}}"#),
+                r#"{"role":"assistant","content":"done"}"#.to_owned(),
+                format!(r#"{{"role":"user","content":"left_behind_{turn} shared_name"}}"#),
+            ];
+            contexts.write(task).unwrap().0.append(&said).unwrap();
+            let other = contexts.create(Metadata::default()).unwrap();
+            contexts.write(other).unwrap().0.append(&said).unwrap();
+            let deadline = Instant::now() + Duration::from_secs(60);
+            contexts.fill_search_index(deadline).unwrap();
+            let at = Target::Message(turn * 2 + 2);
+            task = contexts.fork(task, Some(at)).unwrap();
+        }
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut index = contexts.mention_index(task, deadline).unwrap();
+        let mut seqs = |text: &str| -> Vec<u64> {
+            let found = index.mentions(text, 9).unwrap();
+            found.into_iter().map(Seq::get).collect()
+        };
+        assert_eq!(seqs("shared_name"), [9, 7, 5, 3, 1]);
+        assert_eq!(seqs("port_1"), [3]);
+        assert!(seqs("left_behind_1").is_empty());
     }
 }

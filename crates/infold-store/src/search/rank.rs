@@ -6,7 +6,7 @@ use infold_wire::terms::{FormKind, Query, QueryTerm, TermForm};
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
-use super::filter::Filter;
+use super::filter::RowFilter;
 use super::index::SearchIndex;
 use super::scope::{Scope, parts};
 use super::{Found, SearchRequest};
@@ -15,7 +15,7 @@ use crate::RegistryError;
 /// How soon more occurrences of a term add nothing.
 const K1: f64 = 1.2;
 /// How much a long message has to have more of them than a short one.
-const B: f64 = 0.4;
+const B: f64 = 0.3;
 /// What a word with the same stem counts, beside the word itself.
 const STEM_WEIGHT: f64 = 0.7;
 /// What the part of an identifier counts, beside the whole.
@@ -26,6 +26,9 @@ const SYNONYM_WEIGHT: f64 = 0.5;
 const KIN_WEIGHT: f64 = 0.3;
 /// What a term counts that stands in the message before or after, and two away: a question and its answer are found together.
 const NEIGHBOUR_WEIGHTS: [f64; 2] = [0.3, 0.1];
+
+/// How much better a message is that has all terms itself, beside one that has few of them often.
+const COVERAGE_WEIGHT: f64 = 0.5;
 
 /// So many occurrences of a term are read; one that has more is common, and is looked up in what the others find.
 const MAX_OCCURRENCES: usize = 12_000;
@@ -88,7 +91,7 @@ pub fn ranked(
     if query.is_empty() {
         return Ok(Vec::new());
     }
-    let filter = Filter::new(index, query, request, scope)?;
+    let filter = RowFilter::new(index, query, request, scope)?;
     let mut candidates = Candidates::new(query.terms.len());
     let mut common = Vec::new();
     for (at, term) in query.terms.iter().enumerate() {
@@ -132,7 +135,7 @@ pub fn ranked(
 
 /// How often a message has a term of a query.
 #[derive(Default)]
-struct Counts {
+struct TermCounts {
     /// The word itself.
     words: f64,
     /// Words whose stem it is.
@@ -143,7 +146,7 @@ struct Counts {
     related: f64,
 }
 
-impl Counts {
+impl TermCounts {
     fn is_direct(&self) -> bool {
         self.words + self.inflected + self.stems > 0.0
     }
@@ -164,11 +167,11 @@ fn count_term(
     db: &Connection,
     term: &QueryTerm,
     at: usize,
-    filter: &Filter<'_>,
+    filter: &RowFilter<'_>,
     candidates: &mut Candidates,
 ) -> rusqlite::Result<bool> {
     let word = &term.forms[0];
-    let mut counts: HashMap<i64, Counts> = HashMap::new();
+    let mut counts: HashMap<i64, TermCounts> = HashMap::new();
     for form in &term.forms {
         // A word that is its own stem is read once.
         if form.kind == FormKind::Stem && word.term == form.term {
@@ -228,7 +231,7 @@ fn note_term(
     term: &QueryTerm,
     at: usize,
     ranges: &[(i64, i64, Uuid)],
-    filter: &Filter<'_>,
+    filter: &RowFilter<'_>,
     candidates: &mut Candidates,
 ) -> rusqlite::Result<()> {
     let mut statement = db.prepare_cached(
@@ -256,9 +259,10 @@ fn each_occurrence(
     limit: usize,
     visit: &mut dyn FnMut(i64, &str),
 ) -> rusqlite::Result<bool> {
-    let mut statement = db.prepare_cached(match form.is_prefix {
-        true => "SELECT doc, col FROM temp.instances WHERE term >= ?1 AND term < ?2",
-        false => "SELECT doc, col FROM temp.instances WHERE term = ?1 AND ?2 IS NOT NULL",
+    let mut statement = db.prepare_cached(if form.is_prefix {
+        "SELECT doc, col FROM temp.instances WHERE term >= ?1 AND term < ?2"
+    } else {
+        "SELECT doc, col FROM temp.instances WHERE term = ?1 AND ?2 IS NOT NULL"
     })?;
     let end = format!("{}\u{10FFFF}", form.term);
     let mut rows = statement.query(params![form.term, end])?;
@@ -277,7 +281,7 @@ fn each_occurrence(
 fn add_newest_with_all(
     db: &Connection,
     query: &Query,
-    filter: &Filter<'_>,
+    filter: &RowFilter<'_>,
     candidates: &mut Candidates,
 ) -> rusqlite::Result<()> {
     let all: Vec<String> = query.terms.iter().map(any_form).collect();
@@ -316,9 +320,10 @@ fn weights(query: &Query, candidates: &Candidates, common: &[usize], scope: &Sco
     let terms = query.terms.iter().enumerate();
     terms
         .map(|(at, term)| {
-            let having = match common.contains(&at) {
-                true => (messages / 4.0).max(MAX_OCCURRENCES as f64),
-                false => candidates.having[at] as f64,
+            let having = if common.contains(&at) {
+                (messages / 4.0).max(MAX_OCCURRENCES as f64)
+            } else {
+                candidates.having[at] as f64
             };
             let idf = (1.0 + (messages - having).max(0.0) / (having + 0.5)).ln();
             idf * if term.is_part { PART_WEIGHT } else { 1.0 }
@@ -369,7 +374,7 @@ fn look_up(
 }
 
 /// Adds the messages beside the best ones: an answer need not repeat the words of its question.
-fn add_neighbours(best: &mut Vec<i64>, filter: &Filter<'_>, candidates: &mut Candidates) {
+fn add_neighbours(best: &mut Vec<i64>, filter: &RowFilter<'_>, candidates: &mut Candidates) {
     let known: HashSet<i64> = best.iter().copied().collect();
     let seeds: Vec<i64> = best.iter().take(MAX_SEEDS).copied().collect();
     for row in seeds {
@@ -410,16 +415,19 @@ fn scored(
     let mut scored: Vec<(i64, i64, f64)> = Vec::with_capacity(times.len());
     for (row, time) in times {
         let mut score = 0.0;
+        let mut own_terms = 0;
         for (at, weight) in weights.iter().enumerate() {
             let value = |row: i64| values.get(&row).map_or(0.0, |values| values[at]);
             let mut sum = value(row);
+            own_terms += usize::from(sum > 0.0);
             for (distance, share) in (1..).zip(NEIGHBOUR_WEIGHTS) {
                 let beside = value(row - distance).max(value(row + distance));
                 sum += share * beside;
             }
             score += weight * sum;
         }
-        scored.push((row, time, score));
+        let coverage = own_terms as f64 / weights.len().max(1) as f64;
+        scored.push((row, time, score * (1.0 + COVERAGE_WEIGHT * coverage)));
     }
     scored.sort_by(|one, other| {
         other

@@ -8,11 +8,11 @@ use infold_log::{Past as _, Role, Seq, Source, Span};
 use uuid::Uuid;
 
 use super::document::{DocumentReader, file_term, role_term, tool_term};
-use super::{Coverage, Found, OpenLogs, SearchAnswer, SearchRequest};
+use super::{Found, IndexCoverage, OpenLogs, SearchAnswer, SearchRequest};
 use crate::{Contexts, Log, LogError, TaskError};
 
 /// What a scan finds texts by.
-type Find<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
+type TextMatcher<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 
 /// More bytes of logs are not scanned.
 const MAX_BYTES: u64 = 4 << 30;
@@ -24,13 +24,13 @@ impl Contexts {
     pub(super) fn scan(
         &self,
         request: &SearchRequest<'_>,
-        find: Find<'_>,
+        find: TextMatcher<'_>,
         deadline: Instant,
     ) -> Result<SearchAnswer, TaskError> {
         let mut answer = SearchAnswer {
             hits: Vec::new(),
             words: Vec::new(),
-            coverage: Coverage::default(),
+            coverage: IndexCoverage::default(),
         };
         let mut logs = OpenLogs::new(self);
         let tasks = self.scanned_tasks(request, &mut answer.coverage)?;
@@ -76,7 +76,7 @@ impl Contexts {
     fn scanned_tasks(
         &self,
         request: &SearchRequest<'_>,
-        coverage: &mut Coverage,
+        coverage: &mut IndexCoverage,
     ) -> Result<Vec<Uuid>, TaskError> {
         let all = match &request.tasks {
             Some(tasks) => tasks.clone(),
@@ -100,7 +100,7 @@ fn scan_span(
     log: &Log,
     span: Span,
     request: &SearchRequest<'_>,
-    find: Find<'_>,
+    find: TextMatcher<'_>,
 ) -> Result<(Vec<Seq>, u64), LogError> {
     let facts = wanted_facts(
         request.role,

@@ -75,10 +75,11 @@ impl Scope {
         self.ranges.is_none() || self.range(row).is_some()
     }
 
-    /// First and last row of each of its tasks; nothing if it is all tasks.
-    pub fn spans(&self) -> impl Iterator<Item = (i64, i64)> {
-        let ranges = self.ranges.iter().flatten();
-        ranges.map(|(first, last, _)| (*first, *last))
+    /// The first row of all its tasks, the last, and whether it is one task; nothing if it is all tasks.
+    pub fn bounds(&self) -> Option<(i64, i64, bool)> {
+        let ranges = self.ranges.as_ref()?;
+        let last = ranges.iter().map(|(_, last, _)| *last).max()?;
+        Some((ranges.first()?.0, last, ranges.len() == 1))
     }
 
     fn range(&self, row: i64) -> Option<&(i64, i64, Uuid)> {
@@ -101,20 +102,8 @@ pub fn parts(row: i64) -> (i64, Option<Seq>) {
 impl Contexts {
     /// A task and those that it continues, each with the last of its messages that count; none: all of them.
     pub(super) fn lineage(&self, task: Uuid) -> Result<Vec<(Uuid, Option<Seq>)>, TaskError> {
-        let mut line: Vec<(Uuid, Option<Seq>)> = Vec::new();
-        let (mut next, mut end) = (Some(task), None);
-        while let Some(task) = next.filter(|task| !line.iter().any(|(known, _)| known == task)) {
-            line.push((task, end));
-            let log = self.read(task)?;
-            let parent = log.parent();
-            next = parent.and_then(|(parent, _)| parent.parse().ok());
-            let at = parent.and_then(|(_, at)| Seq::new(at.seq));
-            end = match (end, at) {
-                (Some(end), Some(at)) => Some(at.min(end)),
-                (_, None) => break,
-                (None, at) => at,
-            };
-        }
-        Ok(line)
+        let older = self.read(task)?.message_holders()?;
+        let older = older.into_iter().map(|(holder, last)| (holder, Some(last)));
+        Ok(std::iter::once((task, None)).chain(older).collect())
     }
 }

@@ -47,7 +47,7 @@ impl Writer {
     /// Hides the oldest rounds, about `fraction` of those visible, behind a marker.
     pub fn truncate(&mut self, fraction: f64) -> Result<(EventId, Cover), StepError> {
         let cover = steer::oldest(self.log.state(), fraction, &self.log)?;
-        let marker = vec![(Role::User, marker(&cover))];
+        let marker = vec![(Role::User, marker(&cover, None))];
         let id = self.fold(Cause::Window, &cover, Trigger::Manual, marker)?;
         Ok((id, cover))
     }
@@ -64,24 +64,35 @@ impl Writer {
         part: u32,
         about: impl FnOnce(&str) -> String,
     ) -> Result<EventId, StepError> {
+        let tool = self.recall_tool.clone();
         self.mask_as(seq, part, |message, found, hidden| {
             let about = match found.kind {
                 PartKind::Result => about(&part_text(message, found)),
                 PartKind::Image | PartKind::Other => String::new(),
             };
-            mask_text(seq, hidden) + &about
+            stub_text(seq, hidden, tool.as_deref()) + &about
         })
     }
 
     /// Shows only the head and the tail of a tool result, about `keep` tokens.
     pub fn clip(&mut self, seq: Seq, part: u32, keep: u64) -> Result<EventId, StepError> {
+        let tool = self.recall_tool.clone();
         self.mask_as(seq, part, |message, found, hidden| {
             let left = hidden.saturating_sub(keep);
+            let place = match &tool {
+                Some(tool) => format!("the tool `{tool}` shows all of message {seq}"),
+                None => format!("message {seq} keeps all of it"),
+            };
             let between = format!(
-                "[… about {left} of {hidden} tokens left out to fit the window; nothing is lost, and recall {seq} shows all of it …]"
+                "[… about {left} of {hidden} tokens left out to fit the window; nothing is lost, and {place} …]"
             );
             clip_result(message, found, keep, &between)
         })
+    }
+
+    /// Sets the tool that stubs name from now on: the one that the request offers which they are made for.
+    pub fn set_recall_tool(&mut self, tool: Option<String>) {
+        self.recall_tool = tool;
     }
 
     /// Shows a part of a message as what `stub` makes of it and its tokens.
@@ -266,24 +277,42 @@ impl Writer {
     }
 }
 
-/// Returns the heading of a summary.
+/// Returns the heading of a summary whose reader has no way to open what it stands for.
 pub fn heading(span: Span, messages: u64) -> String {
-    format!(
-        "[Summary of messages {span} ({messages} folded away; nothing is lost, and recall {span} shows them in full)]"
-    )
+    heading_for(span, messages, None)
+}
+
+/// Returns the heading of a summary; the tool is one that its reader can open hidden messages with.
+pub fn heading_for(span: Span, messages: u64, tool: Option<&str>) -> String {
+    let place = place_of(span, tool);
+    format!("[Summary of messages {span} ({messages} folded away; nothing is lost: {place})]")
 }
 
 /// Says in a view that a part of a message is masked.
 pub(crate) fn mask_text(seq: Seq, hidden: u64) -> String {
-    format!("[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]")
+    stub_text(seq, hidden, None)
 }
 
-/// Says in a view that messages are hidden.
-pub fn marker(cover: &Cover) -> String {
-    let (span, messages) = (cover.span, cover.messages);
-    format!(
-        "[{messages} earlier messages are hidden to fit the window; nothing is lost, and recall {span} shows them in full]"
-    )
+fn stub_text(seq: Seq, hidden: u64, tool: Option<&str>) -> String {
+    let place = match tool {
+        Some(tool) => format!("the tool `{tool}` shows message {seq}"),
+        None => format!("message {seq} keeps them"),
+    };
+    format!("[{hidden} tokens folded away; nothing is lost, and {place}]")
+}
+
+/// Says in a view that messages are hidden; the tool is one that its reader can open them with.
+pub fn marker(cover: &Cover, tool: Option<&str>) -> String {
+    let (messages, place) = (cover.messages, place_of(cover.span, tool));
+    format!("[{messages} earlier messages are hidden to fit the window; nothing is lost: {place}]")
+}
+
+/// Says where hidden messages are: how the reader opens them, if it can.
+fn place_of(span: Span, tool: Option<&str>) -> String {
+    match tool {
+        Some(tool) => format!("the tool `{tool}` shows {span} in full"),
+        None => format!("the log keeps {span} word for word"),
+    }
 }
 
 /// Returns the tokens of a stand-in.

@@ -61,6 +61,11 @@ impl LookupNames {
         ["", OTHER_PREFIX].map(named).into_iter().find(is_free)
     }
 
+    /// Returns the name of the tool that reads messages.
+    pub fn recall(&self) -> &str {
+        &self.recall
+    }
+
     /// Returns the tool that is offered under a name.
     pub fn tool(&self, name: &str) -> Option<LookupTool> {
         if name == self.search {

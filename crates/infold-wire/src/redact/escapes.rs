@@ -59,6 +59,11 @@ impl<'a> Unescaped<'a> {
         unescaped
     }
 
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
     /// Resolves the escapes once more; says whether there was one.
     fn resolve(&mut self) -> bool {
         let mut resolved = String::new();

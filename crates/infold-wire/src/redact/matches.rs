@@ -4,11 +4,15 @@ use std::ops::Range;
 
 use infold_log::Role;
 
-use super::escapes::replace_at_levels;
+use super::escapes::{Unescaped, replace_at_levels};
 use super::media::{blank_image, is_media_member, redacted_media};
+use super::message::redacted_arguments;
+use super::signatures::{redacted_reasoning, without_signatures};
+use super::structure::{
+    DOCUMENTED, DOCUMENTED_IN_RECORDS, TOOL_DATA, contains, is_record_structure, is_structure,
+};
 use super::{FindMatches, RedactedMatches, redact_message};
 use crate::edits::{splice, splice_json};
-use crate::render::BlockStyle;
 use crate::{Form, Item, Json, JsonError, JsonKind, Message, MessageError, quote};
 
 /// Replaces the matches in the texts of a message.
@@ -69,7 +73,9 @@ pub fn redact_data(
     find: &mut FindMatches<'_>,
 ) -> Result<RedactedMatches, JsonError> {
     let mut replacer = MatchReplacer::new(marker, find);
-    let bytes = replacer.value(Json::parse(json)?, Scope::Data);
+    let json = Json::parse(json)?;
+    let bytes = replacer.value(json, Scope::Data);
+    let bytes = replacer.unless_spanned(json, bytes);
     Ok(replacer.finish(bytes))
 }
 
@@ -103,44 +109,6 @@ pub fn redact_text(text: &str, marker: &str, find: &mut FindMatches<'_>) -> Opti
 /// Replaces the matches in a fragment of JSON: in the text as it stands, and with its escapes resolved once and more often.
 pub fn redact_fragment(text: &str, marker: &str, find: &mut FindMatches<'_>) -> Option<String> {
     MatchReplacer::new(marker, find).at_levels(text, 0)
-}
-
-/// Members whose texts a provider signed or encrypted.
-const SIGNATURES: &str = "signature thoughtSignature thought_signature encrypted_content";
-
-/// Members that hold the input or the output of a tool.
-const TOOL_DATA: &str = "input args result arguments response output action operation";
-
-/// Members of messages, blocks, parts and items that providers document. Other members hold content, so their names and
-/// numbers are searched like texts.
-const DOCUMENTED: &str = "\
-    action annotations approval_request_id approve args arguments audio behavior cache_control call_id caller \
-    citations cited_text code codeExecutionResult code_execution_result command container_id content context \
-    created_at custom data detail displayName document_index document_title enabled encrypted_content encrypted_index \
-    end_block_index end_char_index end_index end_page_number env environment error error_code executableCode \
-    executable_code expires_at file fileData fileUri file_data file_id file_uri filename format fps function \
-    functionCall functionResponse function_call function_response id image_url images index inlineData inline_data \
-    input input_audio isError is_error language logprobs media_type mimeType mime_type name operation outcome output \
-    parts phase queries reasoning reasoning_content reasoning_details refusal response result results role \
-    server_label server_name signature source start_index status summary text thinking thought thoughtSignature \
-    thought_signature title tool_calls ttl type url videoMetadata";
-
-/// Members of transcript records, and of documents that hold records, beside those of messages: the members by which a
-/// transcript is read, and the counters and switches of agents.
-const DOCUMENTED_IN_RECORDS: &str = "\
-    $rewindTo $set base_instructions branch cache_creation_input_tokens cache_read_input_tokens cli_version \
-    compactMetadata condenseId condenseParent contents cwd description durationMs firstKeptEntryId firstKeptEntryIndex \
-    git gitBranch history info input_tokens instructions isApiErrorMessage isCompactSummary isMeta isSidechain \
-    isSnapshotUpdate isSummary isTruncationMarker isVisibleInTranscriptOnly kind lastUpdated leafUuid level \
-    logicalParentUuid message messages model originator output_tokens parentId parentToolUseID parentUuid payload \
-    projectHash record_type requestId say sessionId sourceToolAssistantUUID sourceToolUseID startTime stop_reason subject \
-    subtype system systemInstruction system_instruction thinkingSignature thoughts timestamp toolCallId toolCalls toolName \
-    toolUseID toolUseResult tool_call_id tool_call_ids tool_use_id traj trajectory truncationId truncationParent ts usage \
-    userType uuid version";
-
-fn contains(names: &str, name: &[u8]) -> bool {
-    let mut names = names.split_ascii_whitespace();
-    names.any(|listed| listed.as_bytes() == name)
 }
 
 /// The part of a message that a value belongs to.
@@ -279,6 +247,8 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
                 let kept = self.images(value);
                 removed_images = kept.as_ref().map_or(0, |(_, removed)| *removed);
                 kept.map(|(kept, _)| kept)
+            } else if value_scope == Scope::Data && scope != Scope::Data {
+                self.tool_data(&name, value)
             } else {
                 self.value(value, value_scope)
             };
@@ -314,6 +284,46 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
             changed = with_markers(changed, removed_images, self.marker);
         }
         Some(redacted_reasoning(json, self.marker).unwrap_or_else(|| without_signatures(changed)))
+    }
+
+    /// Returns the new bytes of the input or the output of a tool. Arguments that are JSON in a text stay JSON.
+    fn tool_data(&mut self, name: &[u8], value: Json<'_>) -> Option<Vec<u8>> {
+        let text = value
+            .text()
+            .filter(|_| self.joins_members && name == b"arguments");
+        let inner = text
+            .as_deref()
+            .and_then(|text| Json::parse(text.as_bytes()).ok());
+        let Some((text, inner)) = text.as_deref().zip(inner) else {
+            let bytes = self.value(value, Scope::Data);
+            return self.unless_spanned(value, bytes);
+        };
+        let bytes = self.value(inner, Scope::Data);
+        let bytes = self.unless_spanned(inner, bytes)?;
+        let whole = splice(text.as_bytes(), &[(inner.range(), bytes)]);
+        Some(quote(&String::from_utf8_lossy(&whole)).into_bytes())
+    }
+
+    /// Replaces an object or a list as a whole if a match remains that begins in one of its values and ends in another. `bytes` are its
+    /// new bytes, if it has any.
+    fn unless_spanned(&mut self, value: Json<'_>, bytes: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        if !self.joins_members || !matches!(value.kind(), JsonKind::Object | JsonKind::Array) {
+            return bytes;
+        }
+        let raw = String::from_utf8_lossy(bytes.as_deref().unwrap_or(value.bytes()));
+        let spanning = [0, 1].map(|levels| {
+            let text = Unescaped::new(&raw, levels);
+            let found = (self.find)(text.as_str()).into_iter();
+            let is_new = |range: &Range<usize>| !is_redacted(text.as_str(), range, self.marker);
+            found.filter(is_new).count()
+        });
+        match spanning.into_iter().max() {
+            Some(0) | None => bytes,
+            Some(count) => {
+                self.matches += count;
+                Some(redacted_arguments(self.marker).into_bytes())
+            }
+        }
     }
 
     /// Removes the images with a match from those beside a message's text; returns the others, and how many went.
@@ -402,48 +412,27 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
     }
 }
 
-/// Returns whether a member belongs to the structure of messages, not to their content.
-fn is_structure(name: &[u8]) -> bool {
-    matches!(name, b"role" | b"type" | b"name" | b"tool_name" | b"status")
-        || name == b"id"
-        || name.ends_with(b"_id")
-}
-
-/// Returns whether a text of a transcript record belongs to its structure: an id, or the time of the record.
-fn is_record_structure(name: &[u8], value: Json<'_>) -> bool {
-    const ID_SUFFIXES: [&[u8]; 4] = [b"Id", b"ID", b"Uuid", b"UUID"];
-    let is_id = name == b"uuid" || ID_SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
-    let is_time = matches!(name, b"timestamp" | b"startTime" | b"lastUpdated")
-        && value.text().is_some_and(|text| is_timestamp(&text));
-    is_id || is_time || matches!(name, b"subtype" | b"record_type" | b"toolName")
-}
-
-/// Returns whether a text has only characters of an ISO 8601 time.
-fn is_timestamp(text: &str) -> bool {
-    text.starts_with(|char: char| char.is_ascii_digit())
-        && (10..=40).contains(&text.len())
-        && text.contains('-')
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || b"-:.+ TZ".contains(&byte))
-}
-
-/// Returns what replaces an object that is reasoning, which its provider signed.
-fn redacted_reasoning(json: Json<'_>, marker: &str) -> Option<Vec<u8>> {
-    let text = quote(marker);
-    let [kind, thought, summary] = json.pick(["type", "thought", "summary"]);
-    let kind = kind.map(Json::name).unwrap_or_default();
-    let style = match &*kind {
-        b"thinking" | b"redacted_thinking" => BlockStyle::Block,
-        // An item, which has a summary, is redacted whole.
-        b"reasoning" if summary.is_none() => BlockStyle::Block,
-        kind if kind.starts_with(b"reasoning.") => {
-            return Some(format!(r#"{{"type":"reasoning.text","text":{text}}}"#).into_bytes());
-        }
-        _ if thought.is_some_and(Json::is_true) => BlockStyle::Part,
-        _ => return None,
+/// Returns whether a match is in a marker, or in the form that arguments have once they are redacted.
+fn is_redacted(text: &str, range: &Range<usize>, marker: &str) -> bool {
+    let start = "[redacted e";
+    let is_form = |text: &str| {
+        let mut members = text.strip_prefix("{\"redacted\":\"").into_iter();
+        members.any(|rest| rest.starts_with(start) && rest.ends_with("]\"}"))
     };
-    Some(style.text_block(Role::Assistant, &text).into_bytes())
+    let found = &text[range.clone()];
+    // The name of a member whose value is gone by itself.
+    let is_member = |rest: String| {
+        let value = rest.split_once(':').map(|(_, value)| value);
+        value.is_some_and(|value| !value.contains(char::is_alphanumeric))
+    };
+    marker.contains(found)
+        || !marker.is_empty() && found.contains(marker) && is_member(found.replace(marker, ""))
+        || is_form(text)
+        || text[..range.start].rfind(start).is_some_and(|at| {
+            text[at..]
+                .find(']')
+                .is_some_and(|end| at + end + 1 >= range.end)
+        })
 }
 
 /// Adds markers to the text of a message, in the place of images that stood beside it.
@@ -473,19 +462,4 @@ fn without_texts(result: Vec<u8>, marker: &str) -> Vec<u8> {
     let kept: Vec<&[u8]> = parts.elements().filter(is_kept).map(Json::bytes).collect();
     let kept = [b"[".as_slice(), &kept.join(&b","[..]), b"]"].concat();
     splice(&result, &[(parts.range(), kept)])
-}
-
-/// Removes signatures, which no longer match the content.
-fn without_signatures(object: Vec<u8>) -> Vec<u8> {
-    let Ok(json) = Json::parse(&object) else {
-        return object;
-    };
-    let is_signature = |key: &Json<'_>| contains(SIGNATURES, &key.name());
-    if !json.members().any(|(key, _)| is_signature(&key)) {
-        return object;
-    }
-    let kept = json.members().filter(|(key, _)| !is_signature(key));
-    let kept = kept.map(|(key, value)| [key.bytes(), b":", value.bytes()].concat());
-    let kept: Vec<Vec<u8>> = kept.collect();
-    [b"{".as_slice(), &kept.join(&b","[..]), b"}"].concat()
 }

@@ -23,10 +23,10 @@ pub fn redact_message(message: &[u8], marker: &str) -> Result<Vec<u8>, MessageEr
 
 /// Writes a JSON object.
 #[derive(Default)]
-struct ObjectWriter(Vec<u8>);
+pub(super) struct ObjectWriter(Vec<u8>);
 
 impl ObjectWriter {
-    fn put(&mut self, key: &[u8], value: &[u8]) {
+    pub fn put(&mut self, key: &[u8], value: &[u8]) {
         self.0.push(if self.0.is_empty() { b'{' } else { b',' });
         self.0.extend_from_slice(key);
         self.0.push(b':');
@@ -37,7 +37,7 @@ impl ObjectWriter {
         self.put(quote(name).as_bytes(), value);
     }
 
-    fn keep(&mut self, (key, value): (Json<'_>, Json<'_>)) {
+    pub fn keep(&mut self, (key, value): (Json<'_>, Json<'_>)) {
         self.put(key.bytes(), value.bytes());
     }
 
@@ -47,7 +47,7 @@ impl ObjectWriter {
         members.for_each(|member| self.keep(member));
     }
 
-    fn done(mut self) -> Vec<u8> {
+    pub fn done(mut self) -> Vec<u8> {
         if self.0.is_empty() {
             self.0.push(b'{');
         }
@@ -104,7 +104,7 @@ fn redacted_list(json: Json<'_>, redacted: impl FnMut(Json<'_>) -> Vec<u8>) -> V
     [b"[".as_slice(), &all.join(&b","[..]), b"]"].concat()
 }
 
-fn redacted_arguments(marker: &str) -> String {
+pub(super) fn redacted_arguments(marker: &str) -> String {
     format!(r#"{{"redacted":{}}}"#, quote(marker))
 }
 

@@ -92,7 +92,7 @@ fn reasoning_with_a_match_goes_whole_and_so_do_signatures() {
     let thought = replaced(MESSAGES[8], "SECRET");
     assert!(!thought.contains("thinking") && !thought.contains("c2ln"));
     let part = replaced(MESSAGES[13], "SECRET");
-    assert!(!part.contains("thought"), "{part}");
+    assert!(!part.contains("\"thought\""), "{part}");
     assert!(!part.contains("Zz"), "{part}");
     let item = replaced(MESSAGES[16], "SECRET");
     assert!(!item.contains("encrypted_content"), "{item}");
@@ -339,4 +339,66 @@ fn items_that_must_have_an_image_keep_one() {
             assert_eq!(pairs(redacted.as_bytes()), pairs(message.as_bytes()));
         }
     }
+}
+
+/// Arguments of a call on every wire that has them, before and after.
+const SPANNED: [(&str, &str); 6] = [
+    (
+        r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{\"user\":\"me\",\"key\":\"SECRET\"}"}}]}"#,
+        r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{\"redacted\":\"[redacted e7]\"}"}}]}"#,
+    ),
+    (
+        r#"{"type":"function_call","call_id":"c1","name":"ls","arguments":"{\"user\":\"me\",\"key\":\"SECRET\"}"}"#,
+        r#"{"type":"function_call","call_id":"c1","name":"ls","arguments":"{\"redacted\":\"[redacted e7]\"}"}"#,
+    ),
+    (
+        r#"{"role":"assistant","content":"","tool_calls":[{"function":{"name":"ls","arguments":{"user":"me","key":"SECRET"}}}]}"#,
+        r#"{"role":"assistant","content":"","tool_calls":[{"function":{"name":"ls","arguments":{"redacted":"[redacted e7]"}}}]}"#,
+    ),
+    (
+        r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"ls","input":{"user":"me","key":"SECRET"}}]}"#,
+        r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"ls","input":{"redacted":"[redacted e7]"}}]}"#,
+    ),
+    (
+        r#"{"role":"model","parts":[{"functionCall":{"name":"ls","args":{"user":"me","key":"SECRET"}}}]}"#,
+        r#"{"role":"model","parts":[{"functionCall":{"name":"ls","args":{"redacted":"[redacted e7]"}}}]}"#,
+    ),
+    (
+        r#"{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"user":"me","key":"SECRET"}}}]}"#,
+        r#"{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"redacted":"[redacted e7]"}}}]}"#,
+    ),
+];
+
+#[test]
+fn arguments_with_a_match_that_spans_their_values_go_whole_and_stay_json() {
+    for (before, after) in SPANNED {
+        for pattern in [r#""me","key":"SECRET""#, r#"me","key":"SEC"#] {
+            assert_eq!(replaced(before, pattern), after);
+        }
+        // From a name into its value, the value goes.
+        let value = replaced(before, r#""key":"SECRET"#);
+        assert!(!value.contains("SECRET"), "{value}");
+        // Again nothing is found.
+        let mut found = hits(r#""redacted":"#);
+        let again = redact_matches(after.as_bytes(), MARKER, &mut found).unwrap();
+        assert_eq!(again.bytes, None, "{after}");
+    }
+    let record = br#"{"user":"me","key":"SECRET"}"#;
+    let redacted = redact_data(record, MARKER, &mut hits(r#""me","key":"SECRET""#)).unwrap();
+    assert_eq!(redacted.bytes.unwrap(), br#"{"redacted":"[redacted e7]"}"#);
+}
+
+/// Gemini takes no call without a signature, and no signature that is not of its content.
+#[test]
+fn a_call_with_a_match_gets_a_signature_that_is_of_any_content() {
+    let call = r#"{"role":"model","parts":[{"functionCall":{"name":"ls","args":{"a":"SECRET"}},"thoughtSignature":"Zz"},{"text":"SECRET","thoughtSignature":"Yy"}]}"#;
+    assert_eq!(
+        replaced(call, "SECRET"),
+        r#"{"role":"model","parts":[{"functionCall":{"name":"ls","args":{"a":"[redacted e7]"}},"thoughtSignature":"skip_thought_signature_validator"},{"text":"[redacted e7]"}]}"#
+    );
+    let call = r#"{"role":"assistant","tool_calls":[{"id":"c1","type":"function","extra_content":{"google":{"thought_signature":"Zz"}},"function":{"name":"ls","arguments":"{\"a\":\"SECRET\"}"}}]}"#;
+    assert_eq!(
+        replaced(call, "SECRET"),
+        r#"{"role":"assistant","tool_calls":[{"id":"c1","type":"function","extra_content":{"google":{"thought_signature":"skip_thought_signature_validator"}},"function":{"name":"ls","arguments":"{\"a\":\"[redacted e7]\"}"}}]}"#
+    );
 }

@@ -6,6 +6,10 @@ use super::BlockStyle;
 use crate::edits::splice;
 use crate::{Form, JsonKind, Message, PartKind, quote};
 
+/// How every recalled excerpt begins. Where a message with results and an excerpt is converted to a wire whose results are messages of their own,
+/// the excerpt is known by it.
+pub const RECALLED_HEAD: &str = "[Recalled from message ";
+
 /// Returns a message of the user's, or one with tool results, with a text at its end; every other byte stays.
 ///
 /// | the message holds | the text becomes |
@@ -22,7 +26,7 @@ pub fn append_text(message: &Message<'_>, text: &str) -> Option<Vec<u8>> {
         Some(output) => {
             let mut parts = message.parts().into_iter();
             parts
-                .all(|part| part.kind == PartKind::Result)
+                .all(|part| part.kind == PartKind::Result && has_free_output(message))
                 .then_some(output)?
         }
         None => message.parts_or_content()?,
@@ -50,6 +54,12 @@ pub fn append_text(message: &Message<'_>, text: &str) -> Option<Vec<u8>> {
         _ => return None,
     };
     Some(splice(message.bytes(), &[(end..end, added)]))
+}
+
+/// Says whether an item's output is any text: that of a local shell is JSON, and that of others has a form of its own.
+fn has_free_output(message: &Message<'_>) -> bool {
+    let is = |kind: &str| message.kind().is_some_and(|found| found.is(kind));
+    is("function_call_output") || is("custom_tool_call_output")
 }
 
 #[cfg(test)]
@@ -104,6 +114,7 @@ mod tests {
             r#"{"role":"system","content":"be"}"#,
             r#"{"role":"model","parts":[{"text":"a"}]}"#,
             r#"{"type":"shell_call_output","call_id":"a","output":[{"stdout":"x"}]}"#,
+            r#"{"type":"local_shell_call_output","id":"a","output":"{\"output\":\"x\"}"}"#,
             r#"{"type":"function_call","call_id":"a","name":"ls","arguments":"{}"}"#,
         ];
         for line in lines {

@@ -71,7 +71,7 @@ const MAX_PHRASES: usize = 16;
 const MAX_QUERY_BYTES: usize = 64 << 10;
 
 /// A piece of the text between white space, or between quotes.
-enum Piece<'a> {
+enum QueryPart<'a> {
     Words(&'a str),
     Prefix(&'a str),
     Phrase(&'a str),
@@ -85,7 +85,7 @@ impl Query {
         let end = (0..=end).rev().find(|at| text.is_char_boundary(*at));
         let text = &text[..end.unwrap_or(0)];
         let pieces = split(text);
-        let is_positive = |piece: &Piece<'_>| !matches!(piece, Piece::Excluded(_));
+        let is_positive = |piece: &QueryPart<'_>| !matches!(piece, QueryPart::Excluded(_));
         let has_positive = pieces.iter().any(is_positive);
         let mut builder = Builder {
             language: Language::of(text),
@@ -94,9 +94,9 @@ impl Query {
         };
         for piece in &pieces {
             match piece {
-                Piece::Words(text) => builder.words(text),
-                Piece::Prefix(text) => builder.prefix(text),
-                Piece::Phrase(text) => {
+                QueryPart::Words(text) => builder.words(text),
+                QueryPart::Prefix(text) => builder.prefix(text),
+                QueryPart::Phrase(text) => {
                     let words = words_in_row(text);
                     if !words.is_empty() {
                         builder.query.phrases.push(words);
@@ -104,8 +104,8 @@ impl Query {
                     builder.words(text);
                 }
                 // Without anything else, `-v` is what is looked for.
-                Piece::Excluded(text) if !has_positive => builder.words(text),
-                Piece::Excluded(text) => {
+                QueryPart::Excluded(text) if !has_positive => builder.words(text),
+                QueryPart::Excluded(text) => {
                     let words = words_in_row(text);
                     if !words.is_empty() {
                         builder.query.excluded.push(words);
@@ -345,7 +345,7 @@ fn is_quote(c: char) -> bool {
     matches!(c, '"' | '“' | '”' | '„')
 }
 
-fn split(text: &str) -> Vec<Piece<'_>> {
+fn split(text: &str) -> Vec<QueryPart<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -372,11 +372,11 @@ fn split(text: &str) -> Vec<Piece<'_>> {
             }
         };
         pieces.push(match (is_excluded, quoted) {
-            (true, _) => Piece::Excluded(inner),
-            (false, Some(_)) => Piece::Phrase(inner),
+            (true, _) => QueryPart::Excluded(inner),
+            (false, Some(_)) => QueryPart::Phrase(inner),
             (false, None) => match inner.strip_suffix('*') {
-                Some(start) if !start.is_empty() => Piece::Prefix(start),
-                _ => Piece::Words(inner),
+                Some(start) if !start.is_empty() => QueryPart::Prefix(start),
+                _ => QueryPart::Words(inner),
             },
         });
         rest = after;

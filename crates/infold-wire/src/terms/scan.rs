@@ -31,7 +31,7 @@ const MAX_TERM_BYTES: usize = 64;
 
 /// Calls `visit` with the terms of a text, in order: the parts of an identifier or a path, then the whole.
 pub fn each_term(text: &str, visit: &mut dyn FnMut(Term<'_>)) {
-    let mut scanner = Scanner {
+    let mut scanner = TermScanner {
         text,
         at: 0,
         term: String::new(),
@@ -41,6 +41,9 @@ pub fn each_term(text: &str, visit: &mut dyn FnMut(Term<'_>)) {
         if is_unspaced(c) {
             scanner.unspaced();
         } else if is_letter(c) && !is_mark(c) {
+            if c.is_ascii_digit() {
+                scanner.thousands();
+            }
             scanner.chunk();
         } else {
             let start = scanner.at;
@@ -53,7 +56,7 @@ pub fn each_term(text: &str, visit: &mut dyn FnMut(Term<'_>)) {
     }
 }
 
-struct Scanner<'a, 'v> {
+struct TermScanner<'a, 'v> {
     text: &'a str,
     at: usize,
     /// The term that is being written.
@@ -61,7 +64,7 @@ struct Scanner<'a, 'v> {
     visit: &'v mut dyn FnMut(Term<'_>),
 }
 
-impl Scanner<'_, '_> {
+impl TermScanner<'_, '_> {
     fn peek(&self) -> Option<char> {
         self.text[self.at..].chars().next()
     }
@@ -81,6 +84,29 @@ impl Scanner<'_, '_> {
             self.emit(TermKind::Characters, *start..to);
         }
         self.at = end;
+    }
+
+    /// A number with separators, `155,000`, is also the whole without them. Its parts are read as any others.
+    fn thousands(&mut self) {
+        let rest = &self.text.as_bytes()[self.at..];
+        let digits = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count()
+        };
+        let mut len = digits(rest);
+        let is_inside = self.text[..self.at].ends_with(',');
+        if is_inside || len > 3 {
+            return;
+        }
+        let first = len;
+        while rest.get(len) == Some(&b',') && digits(&rest[len + 1..]) == 3 {
+            len += 4;
+        }
+        if len > first {
+            self.emit(TermKind::Whole, self.at..self.at + len);
+        }
     }
 
     /// Reads letters and what joins them: `getUserName`, `src/main.rs`, `2026-11-18`, `user@example.com`.
@@ -155,12 +181,13 @@ impl Scanner<'_, '_> {
         while let Some((at, c)) = chars.next() {
             let at = segment.start + at;
             let after = chars.peek().map(|(_, c)| *c);
+            let rest = &self.text[at..segment.end];
             if c == '_' {
                 if at > from {
                     parts.push(from..at);
                 }
                 from = at + 1;
-            } else if at > from && is_boundary(before, c, after) {
+            } else if at > from && is_boundary(before, c, after) && !is_plural_end(before, rest) {
                 parts.push(from..at);
                 from = at;
             }
@@ -184,7 +211,11 @@ impl Scanner<'_, '_> {
             if self.term.len() >= MAX_TERM_BYTES {
                 break;
             }
-            push_folded(if c == '\\' { '/' } else { c }, &mut self.term);
+            match c {
+                ',' => {}
+                '\\' => self.term.push('/'),
+                _ => push_folded(c, &mut self.term),
+            }
         }
         if !self.term.is_empty() {
             (self.visit)(Term {
@@ -194,6 +225,14 @@ impl Scanner<'_, '_> {
             });
         }
     }
+}
+
+/// Says whether the last capital of an acronym and its plural follow: `APIs`, `getURLs`.
+fn is_plural_end(before: Option<char>, rest: &str) -> bool {
+    let mut rest = rest.chars().skip(1);
+    before.is_some_and(char::is_uppercase)
+        && rest.next() == Some('s')
+        && !rest.next().is_some_and(char::is_lowercase)
 }
 
 /// Says whether a new part of an identifier begins at `c`: `userName`, `HTTPServer`.

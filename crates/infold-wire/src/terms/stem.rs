@@ -87,7 +87,8 @@ fn stop_words_of(name: &str) -> HashSet<&'static str> {
 }
 
 impl Language {
-    const ALL: [Language; 4] = [
+    /// All languages that are told apart.
+    pub const ALL: [Language; 4] = [
         Language::English,
         Language::German,
         Language::French,
@@ -165,6 +166,13 @@ impl Language {
             return None;
         }
         let first = word.chars().next()?;
+        if self == Language::English
+            && let Some(one) = word.strip_suffix('s')
+            && !one.contains(['a', 'e', 'i', 'o', 'u', 'y', 's'])
+        {
+            // Several of an acronym, such as `urls` without its vowel: the stemmer takes them for one.
+            return Some(Cow::Borrowed(one));
+        }
         let stem = if first.is_ascii() {
             dictionary.stemmers[self as usize].stem(word)
         } else if ('\u{0400}'..='\u{04FF}').contains(&first) {

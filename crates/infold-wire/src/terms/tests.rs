@@ -20,6 +20,26 @@ fn identifiers_and_paths_are_split_and_kept_whole() {
 }
 
 #[test]
+fn plurals_of_acronyms_and_numbers_with_separators_are_found() {
+    let found = terms("the APIs, URLs and CRDTs of getURLs cost 155,000 or 1,194; 12,34");
+    assert!(
+        found
+            .words
+            .starts_with("the apis urls and crdts of get urls")
+    );
+    let stems: Vec<&str> = found.stems.split(' ').collect();
+    for stem in ["api", "url", "crdt"] {
+        assert!(stems.contains(&stem), "{stem}: {stems:?}");
+    }
+    assert_eq!(found.wholes, "geturls 155000 1194");
+    assert!(
+        terms("HTTPServer isSet")
+            .words
+            .ends_with("http server is set")
+    );
+}
+
+#[test]
 fn scripts_without_spaces_become_pairs() {
     assert_eq!(terms("検索する").words, "検索 索す する る");
     assert_eq!(terms("猫").words, "猫");

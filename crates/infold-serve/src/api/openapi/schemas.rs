@@ -76,7 +76,7 @@ const OBJECTS: &[(&str, SchemaMembers)] = &[
     ("Fork", &[("at", "place?")]),
     ("Forked", &[("uuid", "id!"), ("parent", "id!"), ("seq", "whole!"), ("event", "whole!")]),
     ("Redact", &[("messages", "any"), ("pattern", "text?"), ("dry_run", "flag")]),
-    ("Redacted", &[("tasks", "list!"), ("left", "whole!"), ("removed", "list!")]),
+    ("Redacted", &[("tasks", "list!"), ("left", "whole!"), ("spanned", "list!"), ("removed", "list!")]),
     ("Fail", &[("error", "text!")]),
     ("Ended", &[("uuid", "id!"), ("status", "text!")]),
     ("Usage", SUM),

@@ -128,10 +128,13 @@ fn go_on(fixture: &Fixture, case: &FuzzCase<'_>, wrong: &mut Wrongs) -> io::Resu
 fn run(fixture: &Fixture, sandbox: &Sandbox, case: &FuzzCase<'_>, line: &str) -> Ran {
     let words = fixture.names().words(line).into_iter();
     let words: Vec<String> = words
-        .map(|word| match word.is_empty() {
+        .map(|word| {
             // `@` alone is the task in question.
-            true => case.victim.id.clone(),
-            false => word,
+            if word.is_empty() {
+                case.victim.id.clone()
+            } else {
+                word
+            }
         })
         .collect();
     sandbox.run(&fixture.program, &words)

@@ -1,0 +1,86 @@
+//! Events that say what was redacted.
+
+use infold_log::Seq;
+use infold_wire::digest::Digest;
+use infold_wire::{Json, quote};
+
+use super::number;
+use crate::redacted_values::RedactedValue;
+use crate::stored;
+
+/// A redaction: the digests of the redacted messages, by which they are recognised when they come again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedactLine {
+    /// How much of them.
+    pub extent: Extent,
+    /// The messages, each with the digest of what it said as it came; none if it said nothing that comes back.
+    pub messages: Vec<(Seq, Option<Digest>)>,
+    /// How many texts beside them lost something: stand-ins, notes, records.
+    pub texts: u64,
+    /// Names of the conversation that were redacted, as the conversation index has them since.
+    pub names: Vec<String>,
+    /// The redacted texts that are recognised in later frames.
+    pub values: Vec<RedactedValue>,
+}
+
+/// How much of messages was redacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All that they said.
+    Whole,
+    /// The matches of a search.
+    Matches,
+}
+
+impl RedactLine {
+    pub(super) fn encode(&self) -> String {
+        let extent = match self.extent {
+            Extent::Whole => "whole",
+            Extent::Matches => "matches",
+        };
+        let messages = self.messages.iter().map(|(seq, original)| {
+            format!(r#"{{"seq":{seq},"digest":"{}"}}"#, stored::hex(*original))
+        });
+        let messages: Vec<String> = messages.collect();
+        let names: Vec<String> = self.names.iter().map(|name| quote(name)).collect();
+        let names = if names.is_empty() {
+            String::new()
+        } else {
+            format!(r#","names":[{}]"#, names.join(","))
+        };
+        let values: Vec<String> = self.values.iter().map(RedactedValue::encode).collect();
+        let values = if values.is_empty() {
+            String::new()
+        } else {
+            format!(r#","values":[{}]"#, values.join(","))
+        };
+        format!(
+            r#","extent":"{extent}","messages":[{}],"texts":{}{names}{values}"#,
+            messages.join(","),
+            self.texts
+        )
+    }
+
+    pub(super) fn decode(json: Json<'_>) -> Option<RedactLine> {
+        let messages = json.get("messages")?.elements().map(|message| {
+            let seq = number(message, "seq").and_then(Seq::new)?;
+            Some((seq, stored::unhex(&message.get("digest")?.text()?)?))
+        });
+        Some(RedactLine {
+            extent: if json.get("extent")?.is("whole") {
+                Extent::Whole
+            } else {
+                Extent::Matches
+            },
+            messages: messages.collect::<Option<_>>()?,
+            texts: number(json, "texts")?,
+            names: json.get("names").map_or(Some(Vec::new()), |names| {
+                let names = names.elements().map(|name| Some(name.text()?.into_owned()));
+                names.collect()
+            })?,
+            values: json.get("values").map_or(Some(Vec::new()), |values| {
+                values.elements().map(RedactedValue::decode).collect()
+            })?,
+        })
+    }
+}

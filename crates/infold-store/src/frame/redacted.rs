@@ -1,0 +1,148 @@
+//! What of frames was redacted, and is not recorded again when clients go on sending it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use infold_wire::redact::{FindMatches, RedactedMatches, redact_data, redact_json};
+use infold_wire::{Json, JsonError, JsonKind};
+
+use super::{NAME, each, is_prompt};
+use crate::event::{EventLine, What};
+use crate::file::{Access, Growing};
+use crate::lines::Lines;
+use crate::log::continued_by;
+use crate::redacted_values::RedactedValues;
+use crate::{Log, LogError, redact};
+
+/// Redacted members by the fingerprints of their originals.
+pub(super) type RedactedMembers = BTreeMap<Fingerprint, Vec<u8>>;
+
+/// A digest of a member's name and value that outlives the process.
+pub(super) type Fingerprint = String;
+
+/// Returns the fingerprint of a member.
+pub(crate) fn fingerprint(name: &str, value: &[u8]) -> Fingerprint {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(name.as_bytes()).update(&[0]).update(value);
+    hasher.finalize().to_hex()[..32].to_owned()
+}
+
+/// Replaces matches in a member of a frame. In what is said to the model, and in tools, ids, types and names stay as in messages.
+pub(crate) fn redact_member(
+    name: &str,
+    value: &[u8],
+    marker: &str,
+    find: &mut FindMatches<'_>,
+) -> Result<RedactedMatches, JsonError> {
+    let is_object = matches!(
+        Json::parse(value)?.kind(),
+        JsonKind::Object | JsonKind::Array
+    );
+    if is_object && !has_names(name.as_bytes()) {
+        redact_data(value, marker, find)
+    } else {
+        redact_json(value, marker, find)
+    }
+}
+
+/// Returns whether a member names tools, or holds messages.
+pub(crate) fn has_names(name: &[u8]) -> bool {
+    let tools: [&[u8]; 4] = [b"tools", b"tool_choice", b"toolConfig", b"tool_config"];
+    is_prompt(name) || tools.contains(&name)
+}
+
+/// The redacted members and texts of a task and of those that it continues.
+#[derive(Debug, Default)]
+pub(super) struct FrameRedactions {
+    members: RedactedMembers,
+    /// The texts of each redaction, and its marker.
+    values: Vec<(String, RedactedValues)>,
+    /// The members of the last frame as they came, and what became of them.
+    last: BTreeMap<String, (Fingerprint, Option<Vec<u8>>)>,
+}
+
+impl FrameRedactions {
+    /// Replaces a member by its redacted form, if it has one; returns the fingerprint of one that was redacted as it is.
+    pub fn apply(&mut self, name: &str, value: &mut Cow<'_, [u8]>) -> Option<Fingerprint> {
+        if self.members.is_empty() && self.values.is_empty() {
+            return None;
+        }
+        let original = fingerprint(name, value);
+        if let Some(kept) = self.members.get(&original) {
+            *value = Cow::Owned(kept.clone());
+            return Some(original);
+        }
+        let last = self.last.get(name).filter(|(last, _)| *last == original);
+        let redacted = match last {
+            Some((_, redacted)) => redacted.clone(),
+            None => {
+                let redacted = self.without_values(name, value);
+                let last = (original, redacted.clone());
+                self.last.insert(name.to_owned(), last);
+                redacted
+            }
+        };
+        if let Some(redacted) = redacted {
+            *value = Cow::Owned(redacted);
+        }
+        None
+    }
+
+    fn without_values(&self, name: &str, value: &[u8]) -> Option<Vec<u8>> {
+        let mut redacted: Option<Vec<u8>> = None;
+        for (marker, values) in &self.values {
+            let now = redacted.as_deref().unwrap_or(value);
+            let new = redact_member(name, now, marker, &mut |text| values.find(text));
+            redacted = new.ok().and_then(|new| new.bytes).or(redacted);
+        }
+        redacted
+    }
+
+    /// Adds the texts that the events of a log say were redacted.
+    fn add_values(&mut self, events: &Growing) -> Result<(), LogError> {
+        let mut lines = Lines::new(events, 0);
+        while let Some(line) = lines.next()?.filter(|line| line.whole) {
+            if memchr::memmem::find(line.bytes, br#""type":"redact""#).is_some()
+                && let Ok(event) = EventLine::decode(line.bytes)
+                && let What::Redact(redact) = event.what
+                && !redact.values.is_empty()
+            {
+                let marker = redact::marker(event.id.get());
+                self.values
+                    .push((marker, redact.values.into_iter().collect()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Returns what was redacted of the frames of this task and of those that it continues; `members` are those that its own frames
+    /// have, if there are any.
+    pub(super) fn frame_redactions(
+        &self,
+        mut members: Option<RedactedMembers>,
+    ) -> Result<FrameRedactions, LogError> {
+        /// Further back than this, clients no longer send what was said.
+        const MAX_DEPTH: usize = 32;
+        let mut redactions = FrameRedactions::default();
+        redactions.add_values(&self.events)?;
+        let mut parent = self.parent().and_then(|(task, _)| task.parse().ok());
+        for _ in 0..MAX_DEPTH {
+            let Some(dir) = parent.and_then(|task| self.dirs().find(task)) else {
+                break;
+            };
+            redactions.add_values(&Growing::open(dir.join("events.jsonl"), Access::Read)?)?;
+            if members.is_none() {
+                let file = Growing::open(dir.join(NAME), Access::Read)?;
+                if file.len() > 0 {
+                    let members = members.insert(RedactedMembers::new());
+                    each(&file, |line| members.extend(line.redacted()))?;
+                }
+            }
+            parent = continued_by(&dir)?.map(|(task, _)| task);
+        }
+        redactions.members = members.unwrap_or_default();
+        Ok(redactions)
+    }
+}

@@ -1,0 +1,188 @@
+//! Texts that were redacted, known by their lengths and digests: they are recognised wherever they occur in a later frame, whatever
+//! stands around them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use infold_wire::Json;
+
+/// Shorter texts occur by chance, and their digests could be guessed.
+const MIN_BYTES: usize = 6;
+
+/// How many are kept of one redaction.
+const MAX_VALUES: usize = 4096;
+
+/// A redacted text, without the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedactedValue {
+    /// How long it was.
+    bytes: usize,
+    /// Its rolling checksum: only texts with the same one are digested.
+    sum: u32,
+    digest: String,
+}
+
+impl RedactedValue {
+    fn of(text: &str) -> RedactedValue {
+        let bytes = text.as_bytes();
+        RedactedValue {
+            bytes: bytes.len(),
+            sum: checksum(bytes),
+            digest: digest(bytes),
+        }
+    }
+
+    pub(crate) fn encode(&self) -> String {
+        let RedactedValue { bytes, sum, digest } = self;
+        format!(r#"{{"bytes":{bytes},"sum":{sum},"digest":"{digest}"}}"#)
+    }
+
+    pub(crate) fn decode(json: Json<'_>) -> Option<RedactedValue> {
+        fn number<T: std::str::FromStr>(json: Json<'_>, key: &str) -> Option<T> {
+            std::str::from_utf8(json.get(key)?.bytes())
+                .ok()?
+                .parse()
+                .ok()
+        }
+        Some(RedactedValue {
+            bytes: number(json, "bytes").filter(|bytes| *bytes > 0)?,
+            sum: number(json, "sum")?,
+            digest: json.get("digest")?.text()?.into_owned(),
+        })
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    let mut hasher = blake3::Hasher::new_derive_key("infold redacted value");
+    hasher.update(bytes);
+    hasher.finalize().to_hex()[..32].to_owned()
+}
+
+/// The base of the rolling checksum, a polynomial modulo 2³².
+const BASE: u32 = 16_777_619;
+
+fn checksum(bytes: &[u8]) -> u32 {
+    let add = |sum: u32, byte: &u8| sum.wrapping_mul(BASE).wrapping_add(u32::from(*byte));
+    bytes.iter().fold(0, add)
+}
+
+/// The texts of one redaction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RedactedValues {
+    /// The digests, by length and checksum.
+    by_length: BTreeMap<usize, BTreeMap<u32, Vec<String>>>,
+}
+
+impl FromIterator<RedactedValue> for RedactedValues {
+    fn from_iter<I: IntoIterator<Item = RedactedValue>>(values: I) -> RedactedValues {
+        let mut all = RedactedValues::default();
+        for value in values {
+            let sums = all.by_length.entry(value.bytes).or_default();
+            sums.entry(value.sum).or_default().push(value.digest);
+        }
+        all
+    }
+}
+
+impl RedactedValues {
+    /// Returns where they stand in a text. Those that overlap are one range.
+    pub fn find(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        for (length, sums) in &self.by_length {
+            find_of_length(text.as_bytes(), *length, sums, &mut found);
+        }
+        found.sort_unstable_by_key(|range| range.start);
+        let mut apart: Vec<Range<usize>> = Vec::with_capacity(found.len());
+        for range in found {
+            match apart.last_mut().filter(|last| range.start < last.end) {
+                Some(last) => last.end = last.end.max(range.end),
+                None => apart.push(range),
+            }
+        }
+        apart
+    }
+}
+
+fn find_of_length(
+    text: &[u8],
+    length: usize,
+    sums: &BTreeMap<u32, Vec<String>>,
+    found: &mut Vec<Range<usize>>,
+) {
+    let Some(first) = text.get(..length) else {
+        return;
+    };
+    let leaving = (1..length).fold(1u32, |power, _| power.wrapping_mul(BASE));
+    let mut sum = checksum(first);
+    for start in 0..=text.len() - length {
+        if start > 0 {
+            let gone = u32::from(text[start - 1]).wrapping_mul(leaving);
+            let next = u32::from(text[start + length - 1]);
+            sum = sum.wrapping_sub(gone).wrapping_mul(BASE).wrapping_add(next);
+        }
+        let range = start..start + length;
+        if let Some(digests) = sums.get(&sum)
+            && digests.contains(&digest(&text[range.clone()]))
+        {
+            found.push(range);
+        }
+    }
+}
+
+/// Collects the texts that a redaction finds.
+#[derive(Default)]
+pub(crate) struct FoundValues {
+    values: RefCell<BTreeSet<String>>,
+    pub is_collecting: Cell<bool>,
+}
+
+impl FoundValues {
+    /// Takes in what was found in a text, and returns it.
+    pub fn collect(&self, text: &str, found: Vec<Range<usize>>) -> Vec<Range<usize>> {
+        if self.is_collecting.get() {
+            let mut values = self.values.borrow_mut();
+            for range in &found {
+                if range.len() >= MIN_BYTES && values.len() < MAX_VALUES {
+                    values.insert(text[range.clone()].to_owned());
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns what was collected since the last time.
+    pub fn take(&self) -> Vec<RedactedValue> {
+        let values = self.values.take();
+        values.iter().map(|text| RedactedValue::of(text)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_wherever_they_stand_and_nothing_else_is() {
+        let known = ["hunter2-zzyzx", "größer", "zzyzx-more"];
+        let values: RedactedValues = known.into_iter().map(RedactedValue::of).collect();
+        assert_eq!(
+            values.find("hunter2-zzyzx, grö größer hunter2-zzyz"),
+            [0..13, 20..28]
+        );
+        // Two that overlap are one.
+        assert_eq!(values.find("a hunter2-zzyzx-more, größer"), [2..20, 22..30]);
+        assert!(values.find("short").is_empty() && values.find("").is_empty());
+    }
+
+    #[test]
+    fn a_value_is_read_as_it_was_written() {
+        let value = RedactedValue::of("hunter2-zzyzx");
+        let written = value.encode();
+        assert!(!written.contains("hunter2"));
+        let json = Json::parse(written.as_bytes()).expect("JSON");
+        assert_eq!(RedactedValue::decode(json), Some(value));
+        let none = Json::parse(br#"{"bytes":0,"sum":1,"digest":""}"#).expect("JSON");
+        assert_eq!(RedactedValue::decode(none), None);
+    }
+}

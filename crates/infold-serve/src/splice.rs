@@ -20,7 +20,7 @@ use crate::{ConversationError, ModelCall, OutgoingBody, OutgoingPart};
 /// the last of `digests`.
 ///
 /// Up to the first fold nothing changes, and behind the last one nothing either, so that the provider's cache
-/// holds as long as no new fold is made.
+/// holds as long as no new fold is made. Replies are shown with their look-ups if `shows_lookups`, else as the client has them.
 pub(crate) fn splice_request(
     call: &ModelCall,
     parsed: &ParsedRequest,
@@ -28,6 +28,7 @@ pub(crate) fn splice_request(
     view: &View,
     digests: &[(Seq, Digest)],
     quirks: Quirks,
+    shows_lookups: bool,
 ) -> Result<OutgoingBody, ConversationError> {
     let known = digests.iter().zip(&parsed.messages);
     if let Some(at) = known
@@ -49,6 +50,7 @@ pub(crate) fn splice_request(
         index,
         pieces: Vec::new(),
         end: None,
+        shows_lookups,
         alternation: Alternation::of(call.wire, quirks.alternate),
         stale: if quirks.bound && call.wire == Wire::Anthropic {
             log.changed_before()?
@@ -111,6 +113,8 @@ struct RequestSplicer<'a> {
     pieces: Vec<OutgoingPart>,
     /// Where the client's last message ends, if it is the last part so far.
     end: Option<u64>,
+    /// The request offers the tools that look-ups call. A conversation with calls is refused where it has no tools.
+    shows_lookups: bool,
     /// Separates turns of one role, where roles must alternate.
     alternation: Option<Alternation>,
     /// Up to this message thinking is left out, where it is signed with what stands before it.
@@ -242,7 +246,7 @@ impl RequestSplicer<'_> {
         })?;
         for mut lookup in self.log.lookups(recalls)? {
             // What was said on another wire is not sent on this one: the reply is what the client has of it.
-            if lookup.wire != self.call.wire {
+            if lookup.wire != self.call.wire || !self.shows_lookups {
                 continue;
             }
             let (from, at) = (lookup.span.from(), lookup.span.to());

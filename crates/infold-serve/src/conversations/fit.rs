@@ -106,7 +106,15 @@ impl Core {
         let mut outgoing = if is_plain(&view) && !is_stored_elsewhere {
             OutgoingBody::untouched(&call.body)
         } else if !must_be_full {
-            splice_request(call, parsed, log, &view, path.follow(log)?, *quirks)?
+            splice_request(
+                call,
+                parsed,
+                log,
+                &view,
+                path.follow(log)?,
+                *quirks,
+                lookups.is_some(),
+            )?
         } else if is_native(log, &view, call)? {
             let tools = lookups.as_ref().map(|offer| offer.tools.as_str());
             splice_full(call, parsed, log, &view, tools)?

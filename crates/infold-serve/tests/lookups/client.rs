@@ -71,6 +71,16 @@ impl Office {
         }
     }
 
+    /// Goes on with another configuration.
+    pub fn restart(&mut self, config: &str) {
+        let mut setup = Setup::to(&self.provider.url());
+        setup.config = config.to_owned();
+        setup.window = Some("16000");
+        let directory = self.proxy.directory();
+        self.proxy.finish();
+        self.proxy = setup.start_in(directory);
+    }
+
     /// The provider does this next.
     pub fn next(&self, steps: impl IntoIterator<Item = Step>) {
         self.steps.lock().expect("steps").extend(steps);

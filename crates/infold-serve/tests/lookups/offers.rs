@@ -3,6 +3,7 @@
 use infold_wire::{Json, Wire};
 use serde_json::{Value, json};
 
+use crate::blocks::Block;
 use crate::client::{Client, Office};
 
 /// The names of the tools of the last request.
@@ -57,6 +58,34 @@ fn they_stand_behind_the_clients_own_once_something_is_folded() {
     }
     let off = Office::with(infold_testkit::Model::picky(), "");
     assert_eq!(offered(&off, Wire::Chat, json!({})), ["run"]);
+}
+
+#[test]
+fn look_ups_are_not_shown_where_their_tools_are_not_offered() {
+    for wire in Wire::ALL {
+        let mut office = Office::new();
+        let mut client = Client::new(&office, wire, true, "this");
+        client.members = json!({"tools": null});
+        let rounds = [
+            vec![Block::Lookup("nothing".to_owned())],
+            vec![Block::Text("There is nothing.".to_owned())],
+        ];
+        office.say(wire, &rounds);
+        client.turn();
+        let (messages, task) = (client.messages, client.task);
+        // Also after a restart the look-up is where it was.
+        for (config, shows) in [("serve:\n  recall_tool: true\n", true), ("", false)] {
+            office.restart(config);
+            let mut client = Client::new(&office, wire, true, "this");
+            client.members = json!({"tools": null});
+            (client.messages, client.task) = (messages.clone(), task.clone());
+            client.turn();
+            let sent = office.calls().last().expect("a call").text();
+            assert_eq!(sent.contains("search_history"), shows, "{wire}: {sent}");
+            assert!(sent.contains("There is nothing."), "{wire}");
+            office.is_accepted();
+        }
+    }
 }
 
 #[test]

@@ -204,6 +204,8 @@ pub struct ServeConfig {
     pub end_after: Option<Setting<u64>>,
     /// Whether clients of `/infold/mcp` may pin messages and add notes.
     pub mcp_write: Option<Setting<bool>>,
+    /// Whether models are offered tools that look up what is folded away, which the proxy answers.
+    pub recall_tool: Option<Setting<bool>>,
     /// Where the requests of an API go: the name of a provider, or an address.
     pub upstreams: Vec<(&'static str, Setting<String>)>,
 }

@@ -59,14 +59,14 @@ pub enum Cause {
     Window,
 }
 
-/// An excerpt of a hidden message; its text lives in the log.
+/// An excerpt of a hidden message, or look-ups that a reply was made with; what they say lives in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recall {
-    /// The message at whose end it is shown.
+    /// The message at whose end it is shown; of look-ups, the last message of the reply.
     pub at: Seq,
-    /// The hidden message that it quotes.
-    pub source: Seq,
-    /// Tokens of the excerpt.
+    /// The hidden message that it quotes; none of look-ups, which are shown as long as their reply is.
+    pub source: Option<Seq>,
+    /// Tokens that it adds.
     pub tokens: u64,
 }
 

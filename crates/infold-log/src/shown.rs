@@ -339,9 +339,8 @@ impl Shown {
     }
 
     fn carries(&self, recall: &Recall) -> bool {
-        recall.source < recall.at
-            && self.place(recall.at) == Place::Open
-            && self.is_hidden(recall.source)
+        let is_needed = |source: Seq| source < recall.at && self.is_hidden(source);
+        self.place(recall.at) == Place::Open && recall.source.is_none_or(is_needed)
     }
 
     fn push(&mut self, item: Item) {

@@ -269,7 +269,9 @@ impl<'a, P: Past> Layout<'a, P> {
             tokens += record.sums.tokens - sums_before(*seq, self.past)?.tokens;
             for (id, recall) in self.shown.recalls(Span::one(*seq)) {
                 // A pin shows what it quotes.
-                if self.exempt(recall.source, self.past.record(recall.source)?.round) {
+                if let Some(source) = recall.source
+                    && self.exempt(source, self.past.record(source)?.round)
+                {
                     continue;
                 }
                 tokens += recall.tokens;

@@ -134,6 +134,25 @@ impl OutgoingBody {
         OutgoingBody { parts: all }
     }
 
+    /// Puts bytes in the place of a range of the client's body, if that is a part of it.
+    pub(crate) fn replace(self, range: Range<u64>, with: Bytes) -> OutgoingBody {
+        let mut with = Some(with);
+        let mut parts = Vec::with_capacity(self.parts.len() + 2);
+        for part in self.parts {
+            match part {
+                OutgoingPart::Client(client)
+                    if with.is_some() && client.start <= range.start && range.end <= client.end =>
+                {
+                    parts.push(OutgoingPart::Client(client.start..range.start));
+                    parts.extend(with.take().map(OutgoingPart::Inserted));
+                    parts.push(OutgoingPart::Client(range.end..client.end));
+                }
+                part => parts.push(part),
+            }
+        }
+        OutgoingBody::new(parts)
+    }
+
     /// Returns its parts in order.
     pub fn parts(&self) -> &[OutgoingPart] {
         &self.parts

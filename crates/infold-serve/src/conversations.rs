@@ -9,6 +9,7 @@ mod recall;
 mod unrecorded;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use infold::{Config, Connector, ManageError};
@@ -63,6 +64,8 @@ pub(crate) struct Core {
     pub pool: Arc<TaskPool>,
     pub digests: DigestCache,
     frames: FrameCache,
+    /// Providers and models that refused the tools for looking up what is hidden.
+    pub lookups_refused: Mutex<BTreeSet<(String, String)>>,
     /// Conversations that begin alike are placed one after another.
     opening_locks: [Mutex<()>; OPENING_LOCKS],
     creation: CreationLimit,
@@ -166,6 +169,7 @@ impl Conversations {
             pool: Arc::new(pool),
             digests: DigestCache::new(redacts),
             frames: FrameCache::default(),
+            lookups_refused: Mutex::default(),
             events: LiveEvents::default(),
             opening_locks: std::array::from_fn(|_| Mutex::new(())),
             creation: CreationLimit::default(),

@@ -15,6 +15,7 @@ use crate::conversations::{
     Blocking, ConversationError, Core, Fitted, Placement, fold_due, fold_over, is_slow,
     is_unfolded, may_recall, tokens_up_to,
 };
+use crate::lookups::Lookups;
 use crate::model_rules::ModelRule;
 use crate::open_task::{Continuation, OpenTask};
 use crate::parsed_request::ParsedRequest;
@@ -44,6 +45,10 @@ pub struct Exchange {
     retry_folds: Vec<(Option<EventId>, Option<EventId>)>,
     /// The window that the provider named. It is believed once a shorter request was answered.
     pub(crate) named_window: Option<u64>,
+    /// The tools that are offered for looking up what is hidden, and what came of them.
+    pub(crate) lookups: Option<Lookups>,
+    /// The provider refused a request with those tools: it is sent without them.
+    pub(crate) lookups_refused: bool,
     /// The client's own bytes were sent because the provider refused a folded request.
     pub(crate) fell_back: bool,
 }
@@ -80,6 +85,8 @@ impl Exchange {
             refusals: 0,
             retry_folds: Vec::new(),
             named_window: None,
+            lookups: None,
+            lookups_refused: false,
             fell_back: false,
             parsed,
             core,
@@ -119,8 +126,8 @@ impl Exchange {
         let aim = Aim {
             factor: rule.aim.factor,
             recall: core.config.recall.limits(profile.window),
-            recall_tool: infold::recall::offered_tool(&parsed.params.tool_names).map(str::to_owned),
-            frame: core.frame_size(call, parsed)?,
+            recall_tool: core.recall_tool(call, parsed),
+            frame: core.frame_with_lookups(core.frame_size(call, parsed)?, open.log()),
             ..aim.map_err(|error| ConversationError::Internal(error.to_string()))?
         };
         core.record_frame(call, parsed, &mut open)?;
@@ -156,6 +163,15 @@ impl Exchange {
             ("x-infold-tokens-after", self.sent.after.to_string()),
             ("x-infold-folds", self.sent.folds.to_string()),
             ("x-infold-recalled", self.sent.recalled.to_string()),
+            (
+                "x-infold-recall-tool",
+                if self.lookups.is_some() {
+                    "offered"
+                } else {
+                    "off"
+                }
+                .to_owned(),
+            ),
         ]
     }
 
@@ -257,6 +273,10 @@ impl Exchange {
     /// The provider answers: what was folded for it stays folded, whatever becomes of the answer.
     pub fn accepted(&mut self) {
         self.retry_folds.clear();
+        if self.lookups_refused {
+            let (provider, model) = (&self.parsed.provider, &self.parsed.model);
+            self.core.refuse_lookups(provider, model);
+        }
     }
 
     /// Undoes what was folded because the provider refused the request as too long, since that did not help. Steps that others
@@ -286,11 +306,14 @@ impl Exchange {
     pub fn fail(&mut self, why: &str) -> Result<(), ConversationError> {
         let mut open = self.core.pool.lease(self.task)?;
         self.undo_retry_folds(&mut open)?;
+        if let Some(lookups) = self.lookups.as_ref().and_then(Lookups::take) {
+            self.record_earlier_usage(&mut open, &lookups.usages)?;
+        }
         self.record_failure(&mut open, why)
     }
 
     /// Folds if that is due. An old request that comes again and has to be folded gets a task of its own.
-    fn fit(
+    pub(crate) fn fit(
         &mut self,
         call: &ModelCall,
         open: TaskLease,
@@ -389,7 +412,8 @@ impl Exchange {
                 }
                 core.recall(&mut open, &rule);
             }
-            let fitted = core.assemble(call, &self.parsed, &mut open, &rule)?;
+            let fitted =
+                core.assemble(call, &self.parsed, &mut open, &rule, !self.lookups_refused)?;
             self.remember_retry_fold(step_before, &open);
             let has_summary = open.is_preparing || open.prepared.is_some();
             drop(open);
@@ -401,6 +425,11 @@ impl Exchange {
     }
 
     fn send_fitted(&mut self, call: &ModelCall, fitted: Fitted) -> OutgoingBody {
+        let budget = self.rule.as_ref().map(|rule| &rule.aim.budget);
+        let (task, sent) = (self.task, fitted.after);
+        self.lookups = fitted
+            .lookups
+            .map(|offer| Lookups::new(task, offer, budget, sent));
         self.sent = SentSize {
             before: fitted.before,
             after: fitted.after,
@@ -421,6 +450,7 @@ impl Exchange {
         rule: &ModelRule,
     ) -> Result<OutgoingBody, ConversationError> {
         let (counted, tokens) = self.unfolded_tokens(open, rule)?;
+        self.lookups = None;
         self.sent = SentSize {
             before: tokens,
             after: tokens,

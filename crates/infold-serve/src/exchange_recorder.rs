@@ -7,14 +7,15 @@ use infold::usage;
 use infold_log::steer::{Side, Target};
 use infold_log::{Item, Seq};
 use infold_store::{Key, Purpose, Usage};
-use infold_wire::Reply;
 use infold_wire::digest::{self, Digest};
+use infold_wire::{Reply, TokenUsage};
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::conversations::{MAX_INLINE_BYTES, last_sent, response_key, rewind};
 use crate::headers::ClientKeys;
+use crate::lookups::{LookupRecord, Lookups};
 use crate::message_digest::MessageDigest;
 use crate::metrics::Metrics;
 use crate::open_task::{Continuation, OpenTask};
@@ -160,8 +161,15 @@ impl Exchange {
     }
 
     /// Records a whole reply.
-    pub fn record(&mut self, reply: Reply) -> Result<(), ConversationError> {
+    pub fn record(&mut self, mut reply: Reply) -> Result<(), ConversationError> {
         let core = Arc::clone(&self.core);
+        let mut lookups = self.lookups.as_ref().and_then(Lookups::take);
+        if let Some(lookups) = &mut lookups {
+            // The client is told of all requests together; each is recorded by itself.
+            reply.usage = lookups.usages.pop();
+            let mut open = core.pool.lease(self.task)?;
+            self.record_earlier_usage(&mut open, &lookups.usages)?;
+        }
         if reply.messages.is_empty() {
             let why = format!("an empty reply ({})", reply.stop.name());
             return self.record_failure(&mut core.pool.lease(self.task)?, &why);
@@ -186,41 +194,49 @@ impl Exchange {
             open_folds(&mut open)?;
         }
         let mut purpose = Purpose::Reply;
+        let has_lookups = lookups.is_some();
         match open.continuation(self.last)? {
-            Continuation::Nothing => self.append_reply(&mut open, &reply, &digests)?,
+            Continuation::Nothing => {
+                self.append_reply(&mut open, &reply, &digests, lookups)?;
+            }
             _ if self.is_recorded(&mut open, &digests)? => purpose = Purpose::Nothing,
             // No client went on from the reply that is there, and whoever asked again got this one.
             continuation if continuation == Continuation::Reply || self.is_only_exchange() => {
                 let before = last_sent(open.log(), self.last)?;
                 rewind(&mut open, self.last, before)?;
-                self.append_reply(&mut open, &reply, &digests)?;
+                self.append_reply(&mut open, &reply, &digests, lookups)?;
             }
             // The conversation went on without it. It is kept beside the path: if a client continues it, it becomes a task of
             // its own.
             _ => {
                 let target = Target::Message(self.last.get());
                 open.writer.rewind(Side::To, target)?;
-                let appended = self.append_reply(&mut open, &reply, &digests);
+                let appended = self.append_reply(&mut open, &reply, &digests, lookups);
                 open.writer.undo()?;
                 appended?;
                 purpose = Purpose::Nothing;
             }
         }
-        self.record_report(&mut open, &reply, purpose)
+        self.record_report(&mut open, &reply, purpose, has_lookups)
     }
 
-    /// Records the usage that the provider reported, and has it learned from.
-    fn record_report(
+    /// Records the usage of requests whose replies the client does not have by themselves.
+    pub(crate) fn record_earlier_usage(
         &self,
         open: &mut TaskLease,
-        reply: &Reply,
-        purpose: Purpose,
+        usages: &[TokenUsage],
     ) -> Result<(), ConversationError> {
-        let Some(reported) = &reply.usage else {
-            return Ok(());
-        };
+        for reported in usages {
+            let report = self.usage_report(reported, Purpose::Nothing);
+            open.writer.usage(report)?;
+            open.wrote();
+        }
+        Ok(())
+    }
+
+    fn usage_report(&self, reported: &TokenUsage, purpose: Purpose) -> Usage {
         let rule = self.rule.as_ref();
-        let report = Usage {
+        Usage {
             provider: self.parsed.provider.clone(),
             model: self.parsed.model.clone(),
             tokens: reported.total(),
@@ -229,7 +245,22 @@ impl Exchange {
             frame: rule.map_or(0, |rule| rule.aim.frame.tokens),
             cost: usage::cost(rule.and_then(|rule| rule.profile.prices), reported),
             purpose,
+        }
+    }
+
+    /// Records the usage that the provider reported, and has it learned from.
+    fn record_report(
+        &self,
+        open: &mut TaskLease,
+        reply: &Reply,
+        purpose: Purpose,
+        has_lookups: bool,
+    ) -> Result<(), ConversationError> {
+        let Some(reported) = &reply.usage else {
+            return Ok(());
         };
+        let rule = self.rule.as_ref();
+        let report = self.usage_report(reported, purpose);
         open.writer.usage(report.clone())?;
         open.wrote();
         let event = json!({
@@ -240,15 +271,11 @@ impl Exchange {
             "cost": report.cost as f64 / 1e6,
         });
         self.core.publish(open.id, "usage", event.to_string());
-        if self
-            .core
-            .rules
-            .is_learning_due(&report.provider, &report.model)
-        {
+        let core = &self.core;
+        // What was looked up is part of what was reported, and not of what was counted.
+        if !has_lookups && core.rules.is_learning_due(&report.provider, &report.model) {
             let factor = rule.map_or(1.0, |rule| rule.aim.factor);
-            self.core
-                .background
-                .learn(report, (self.sent.counted, factor));
+            core.background.learn(report, (self.sent.counted, factor));
         }
         Ok(())
     }
@@ -279,10 +306,18 @@ impl Exchange {
         open: &mut TaskLease,
         reply: &Reply,
         digests: &[MessageDigest],
+        lookups: Option<LookupRecord>,
     ) -> Result<(), ConversationError> {
         let Some(span) = open.writer.append(&reply.messages)? else {
             return Ok(());
         };
+        if let Some(LookupRecord {
+            messages, results, ..
+        }) = lookups
+        {
+            open.writer
+                .lookup(span.from(), self.parsed.wire, messages, results)?;
+        }
         let mut chain = self.parsed.chain;
         let mut rows: Vec<(Key, Seq)> = Vec::new();
         for (seq, message) in span.seqs().zip(digests) {

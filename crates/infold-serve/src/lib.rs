@@ -15,6 +15,7 @@ mod conversation_index;
 mod model_rules;
 mod conversations;
 mod exchange;
+mod lookups;
 mod recorded_summary;
 mod prefetch;
 mod background;

@@ -28,6 +28,7 @@ pub struct Metrics {
     retries: AtomicU64,
     fallbacks: AtomicU64,
     recalls: AtomicU64,
+    lookups: AtomicU64,
     recorded: AtomicU64,
     broken: AtomicU64,
     disconnects: AtomicU64,
@@ -151,6 +152,11 @@ impl Metrics {
         self.recalls.fetch_add(excerpts, Relaxed);
     }
 
+    /// Counts calls of the tools that look up what is folded away.
+    pub fn looked_up(&self, calls: u64) {
+        self.lookups.fetch_add(calls, Relaxed);
+    }
+
     /// Counts a reply: recorded whole, or broken off.
     pub fn replied(&self, whole: bool) {
         let count = if whole { &self.recorded } else { &self.broken };
@@ -193,6 +199,11 @@ impl Metrics {
                 "recalled_excerpts",
                 "Excerpts of hidden messages that requests were given.",
                 &self.recalls,
+            ),
+            (
+                "recall_tool_calls",
+                "Calls of the tools that look up what is folded away.",
+                &self.lookups,
             ),
             (
                 "replies_recorded",

@@ -21,6 +21,7 @@ use crate::content_coding::decode_beginning;
 use crate::conversations::{Blocking, CallStage};
 use crate::exchange_recorder::{ExchangeRecorder, catch_panic};
 use crate::headers::ClientKeys;
+use crate::lookups::retry_without_lookups;
 use crate::route::{Destination, Route};
 use crate::server::ServerState;
 use crate::translate::LostParts;
@@ -87,7 +88,12 @@ impl ProviderRefusal {
                 | ProviderError::AlternateRoles
                 | ProviderError::BoundThinking
         );
-        refused && matches!(self.status.as_u16(), 400 | 422)
+        refused && self.is_of_the_request()
+    }
+
+    /// Says whether something in the request was refused.
+    fn is_of_the_request(&self) -> bool {
+        matches!(self.status.as_u16(), 400 | 422)
     }
 }
 
@@ -209,6 +215,14 @@ impl ProxiedRequest<'_> {
                 ProviderError::AlternateRoles | ProviderError::BoundThinking
             );
             let mut retry = None;
+            if !is_overflow && !is_quirk && refusal.is_of_the_request() {
+                // Not every model takes tools.
+                (recorder, retry) = retry_without_lookups(&call, recorder).await;
+                if let Some(Some(again)) = retry {
+                    outgoing = again;
+                    continue;
+                }
+            }
             // If the client's own bytes were refused, too, the client gets the refusal.
             if !fell_back && (is_overflow || !is_untouched && is_quirk) {
                 let (error, call) = (error.clone(), call.clone());
@@ -243,10 +257,12 @@ impl ProxiedRequest<'_> {
         is_stream: bool,
         recorder: ExchangeRecorder,
     ) -> SendOutcome {
-        let answer = match self.send(sent, true, is_packed).await {
+        let lookups = recorder.look(|exchange| exchange.lookups.clone());
+        let sent = self.send_with_lookups(sent, is_packed, lookups.flatten());
+        let answer = match sent.await {
             Ok(answer) => answer,
-            Err(response) => {
-                recorder.fail("the provider could not be reached");
+            Err((why, response)) => {
+                recorder.fail(why);
                 return SendOutcome::Answered(response);
             }
         };
@@ -407,7 +423,7 @@ impl ProxiedRequest<'_> {
     }
 
     /// Sends parts of a body, which may still be packed as the client packed it.
-    async fn send(
+    pub async fn send(
         &self,
         parts: Vec<BodyPart>,
         reads: bool,
@@ -476,7 +492,7 @@ fn answered(status: StatusCode, headers: &HeaderMap, flow: ClientBody) -> Respon
 }
 
 /// Says whether a reply comes bit by bit.
-fn has_stream_type(headers: &HeaderMap) -> bool {
+pub(crate) fn has_stream_type(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let starts = |start: &str| kind.is_some_and(|kind| kind.starts_with(start.as_bytes()));
     starts("text/event-stream") || starts("application/x-ndjson")

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use infold_log::{EventId, Role, Seq, Shows, View};
 use infold_store::{Log, Quirks, What};
 use infold_wire::digest::Digest;
+use infold_wire::lookup::splice_lookups;
 use infold_wire::{
     Alternation, Message, PartKind, Wire, render_round, render_stand_in, render_text,
     splice_unordered, without_thinking,
@@ -19,7 +20,7 @@ use crate::{ConversationError, ModelCall, OutgoingBody, OutgoingPart};
 /// the last of `digests`.
 ///
 /// Up to the first fold nothing changes, and behind the last one nothing either, so that the provider's cache
-/// holds as long as no new fold is made.
+/// holds as long as no new fold is made. Replies are shown with their look-ups if `shows_lookups`, else as the client has them.
 pub(crate) fn splice_request(
     call: &ModelCall,
     parsed: &ParsedRequest,
@@ -27,6 +28,7 @@ pub(crate) fn splice_request(
     view: &View,
     digests: &[(Seq, Digest)],
     quirks: Quirks,
+    shows_lookups: bool,
 ) -> Result<OutgoingBody, ConversationError> {
     let known = digests.iter().zip(&parsed.messages);
     if let Some(at) = known
@@ -48,6 +50,7 @@ pub(crate) fn splice_request(
         index,
         pieces: Vec::new(),
         end: None,
+        shows_lookups,
         alternation: Alternation::of(call.wire, quirks.alternate),
         stale: if quirks.bound && call.wire == Wire::Anthropic {
             log.changed_before()?
@@ -110,6 +113,8 @@ struct RequestSplicer<'a> {
     pieces: Vec<OutgoingPart>,
     /// Where the client's last message ends, if it is the last part so far.
     end: Option<u64>,
+    /// The request offers the tools that look-ups call. A conversation with calls is refused where it has no tools.
+    shows_lookups: bool,
     /// Separates turns of one role, where roles must alternate.
     alternation: Option<Alternation>,
     /// Up to this message thinking is left out, where it is signed with what stands before it.
@@ -236,9 +241,22 @@ impl RequestSplicer<'_> {
         if bodies.is_empty() {
             return Ok(());
         }
-        let rendered = render_round(&bodies, closed).map_err(|error| {
+        let mut rendered = render_round(&bodies, closed).map_err(|error| {
             ConversationError::Internal(format!("a round cannot be shown: {error}"))
         })?;
+        for mut lookup in self.log.lookups(recalls)? {
+            // What was said on another wire is not sent on this one: the reply is what the client has of it.
+            if lookup.wire != self.call.wire || !self.shows_lookups {
+                continue;
+            }
+            let (from, at) = (lookup.span.from(), lookup.span.to());
+            if self.stale.is_some_and(|stale| at <= stale) {
+                for message in &mut lookup.messages {
+                    *message = without_thinking(message).unwrap_or_else(|| message.clone());
+                }
+            }
+            rendered = splice_lookups(rendered, (from, at), &lookup.messages, &lookup.results);
+        }
         for line in rendered {
             self.ours(Bytes::from(line.bytes));
         }
@@ -298,16 +316,24 @@ pub(crate) fn splice_full(
     parsed: &ParsedRequest,
     log: &Log,
     view: &View,
+    tools: Option<&str>,
 ) -> Result<OutgoingBody, ConversationError> {
     let mut head = b"{".to_vec();
-    for (name, range) in &parsed.envelope.members {
-        if matches!(name.as_str(), "previous_response_id" | "conversation") {
-            continue;
-        }
+    let mut put = |name: &str, value: &[u8]| {
         head.extend_from_slice(infold_wire::quote(name).as_bytes());
         head.push(b':');
-        head.extend_from_slice(&call.body.part(range)?);
+        head.extend_from_slice(value);
         head.push(b',');
+    };
+    for (name, range) in &parsed.envelope.members {
+        match name.as_str() {
+            "previous_response_id" | "conversation" => {}
+            "tools" if tools.is_some() => {}
+            name => put(name, &call.body.part(range)?),
+        }
+    }
+    if let Some(tools) = tools {
+        put("tools", tools.as_bytes());
     }
     head.extend_from_slice(br#""input":["#);
     let mut first = true;

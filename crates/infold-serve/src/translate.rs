@@ -236,7 +236,7 @@ impl ProxiedRequest<'_> {
     }
 
     /// The whole body, as it is when it is not packed.
-    async fn gathered(&self, parts: Vec<BodyPart>, packed: bool) -> io::Result<Vec<u8>> {
+    pub async fn gathered(&self, parts: Vec<BodyPart>, packed: bool) -> io::Result<Vec<u8>> {
         let packed = packed && self.parts.headers.contains_key(CONTENT_ENCODING);
         let (headers, limits) = (self.parts.headers.clone(), self.state.limits.clone());
         let gathered = spawn_blocking(move || {

@@ -90,26 +90,31 @@ impl TranslatedReply {
             ReplyError::Failed { body } => refusal(StatusCode::BAD_GATEWAY, body).1,
             error => ClientError::Failed(format!("the reply of the provider broke: {error}")),
         };
-        let (_, _, body) = write_client_error(self.to, false, &what);
-        let body = String::from_utf8_lossy(&body).into_owned();
-        match (self.to, &what) {
-            // A response that is too long fails as a whole, and its clients look for that.
-            (Wire::Responses, ClientError::TooLong { .. }) if !self.relay.is_begun() => {
-                write_client_error(self.to, true, &what).2
-            }
-            (Wire::Responses, _) => {
-                let text =
-                    infold_wire::provider_error::error_message(body.as_bytes()).unwrap_or_default();
-                let event = format!(
-                    r#"{{"type":"error","code":"server_error","message":{},"param":null,"sequence_number":0}}"#,
-                    quote(&text)
-                );
-                format!("event: error\ndata: {event}\n\n").into_bytes()
-            }
-            (Wire::Anthropic, _) => format!("event: error\ndata: {body}\n\n").into_bytes(),
-            (Wire::Chat | Wire::Gemini, _) => format!("data: {body}\n\n").into_bytes(),
-            (Wire::Ollama, _) => format!("{body}\n").into_bytes(),
+        stream_error(self.to, &what, self.relay.is_begun())
+    }
+}
+
+/// Writes an error as the end of a stream, which may have begun.
+pub(crate) fn stream_error(to: Wire, what: &ClientError, is_begun: bool) -> Vec<u8> {
+    let (_, _, body) = write_client_error(to, false, what);
+    let body = String::from_utf8_lossy(&body).into_owned();
+    match (to, what) {
+        // A response that is too long fails as a whole, and its clients look for that.
+        (Wire::Responses, ClientError::TooLong { .. }) if !is_begun => {
+            write_client_error(to, true, what).2
         }
+        (Wire::Responses, _) => {
+            let text =
+                infold_wire::provider_error::error_message(body.as_bytes()).unwrap_or_default();
+            let event = format!(
+                r#"{{"type":"error","code":"server_error","message":{},"param":null,"sequence_number":0}}"#,
+                quote(&text)
+            );
+            format!("event: error\ndata: {event}\n\n").into_bytes()
+        }
+        (Wire::Anthropic, _) => format!("event: error\ndata: {body}\n\n").into_bytes(),
+        (Wire::Chat | Wire::Gemini, _) => format!("data: {body}\n\n").into_bytes(),
+        (Wire::Ollama, _) => format!("{body}\n").into_bytes(),
     }
 }
 

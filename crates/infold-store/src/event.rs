@@ -2,6 +2,8 @@
 
 mod redact;
 mod usage;
+mod lookup;
+mod recall;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +13,8 @@ use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Recall,
 use infold_wire::{Json, estimate_tokens, quote};
 
 use crate::Status;
+pub use lookup::LookupLine;
+pub use recall::RecallLine;
 pub use redact::{Extent, RedactLine};
 pub use usage::{Failure, Purpose, Usage};
 
@@ -85,6 +89,8 @@ pub enum What {
     Redact(RedactLine),
     /// An excerpt of a hidden message is shown at the end of the last one.
     Recall(RecallLine),
+    /// Look-ups that a reply was made with.
+    Lookup(LookupLine),
     /// Something this version does not know; it does not change what is shown.
     Other(String),
 }
@@ -106,44 +112,6 @@ pub struct FoldLine {
     pub trigger: String,
     /// The stand-in: messages shown instead.
     pub stand_in: Vec<(Role, String)>,
-}
-
-/// An excerpt of a hidden message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecallLine {
-    /// The message at whose end it is shown.
-    pub at: Seq,
-    /// The message that it quotes.
-    pub source: Seq,
-    /// What the message at the end refers to.
-    pub reference: String,
-    /// The text that is shown.
-    pub text: String,
-    /// Its size in tokens.
-    pub tokens: u64,
-}
-
-impl RecallLine {
-    fn encode(&self) -> String {
-        format!(
-            r#","seq":{},"source":{},"reference":{},"tokens":{},"text":{}"#,
-            self.at,
-            self.source,
-            quote(&self.reference),
-            self.tokens,
-            quote(&self.text)
-        )
-    }
-
-    fn decode(json: Json<'_>) -> Option<RecallLine> {
-        Some(RecallLine {
-            at: number(json, "seq").and_then(Seq::new)?,
-            source: number(json, "source").and_then(Seq::new)?,
-            reference: json.get("reference")?.text()?.into_owned(),
-            text: json.get("text")?.text()?.into_owned(),
-            tokens: number(json, "tokens")?,
-        })
-    }
 }
 
 /// A push with a key, which is done once however often it is repeated.
@@ -226,8 +194,13 @@ impl EventLine {
             What::Unpin(pinned) => Event::Unpin(*pinned),
             What::Recall(recall) => Event::Recall(Recall {
                 at: recall.at,
-                source: recall.source,
+                source: Some(recall.source),
                 tokens: recall.tokens,
+            }),
+            What::Lookup(lookup) => Event::Recall(Recall {
+                at: lookup.span.to(),
+                source: None,
+                tokens: lookup.tokens,
             }),
             What::Fork { .. }
             | What::Status { .. }
@@ -318,6 +291,7 @@ impl What {
             What::Append(append) => ("append", append.encode()),
             What::Redact(redact) => ("redact", redact.encode()),
             What::Recall(recall) => ("recall", recall.encode()),
+            What::Lookup(lookup) => ("lookup", lookup.encode()),
             What::Other(kind) => (kind, String::new()),
         }
     }
@@ -453,6 +427,7 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         "append" => What::Append(AppendLine::decode(json)?),
         "redact" => What::Redact(RedactLine::decode(json)?),
         "recall" => What::Recall(RecallLine::decode(json)?),
+        "lookup" => What::Lookup(LookupLine::decode(json)?),
         other => What::Other(other.to_owned()),
     })
 }

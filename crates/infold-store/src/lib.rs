@@ -79,8 +79,8 @@ pub use dirs::TaskDirs;
 pub use doctor::size;
 pub use error::{LogError, StepError};
 pub use event::{
-    AppendLine, EventLine, Extent, Failure, FoldLine, MaskLine, Purpose, RecallLine, RedactLine,
-    Usage, What,
+    AppendLine, EventLine, Extent, Failure, FoldLine, LookupLine, MaskLine, Purpose, RecallLine,
+    RedactLine, Usage, What,
 };
 pub use file::Access;
 pub use frame::{Frame, is_prompt};

@@ -3,11 +3,12 @@
 use infold_log::{
     EventId, Floor, Line, Piece, Reading, Role, Seq, Shows, Size, Source, Span, Verdict, View, plan,
 };
+use infold_wire::lookup::splice_lookups;
 use infold_wire::{
     Message, append_text, render_round, render_stand_in, render_text, splice_unordered,
 };
 
-use crate::event::What;
+use crate::event::{LookupLine, What};
 use crate::{Log, LogError};
 
 /// Takes the messages of a view one after another.
@@ -129,10 +130,28 @@ impl Log {
         let damaged = |error: infold_wire::MessageError| {
             LogError::damaged(self.messages.path(), 0, error.to_string())
         };
-        for line in render_round(&bodies, closed).map_err(damaged)? {
+        let mut lines = render_round(&bodies, closed).map_err(damaged)?;
+        for lookup in self.lookups(recalls)? {
+            let reply = (lookup.span.from(), lookup.span.to());
+            lines = splice_lookups(lines, reply, &lookup.messages, &lookup.results);
+        }
+        for line in lines {
             visit(line.source, &line.bytes)?;
         }
         Ok(())
+    }
+
+    /// Returns the look-ups that replies were made with, of what is recalled.
+    pub fn lookups(&self, recalls: &[(Seq, EventId)]) -> Result<Vec<LookupLine>, LogError> {
+        let mut lookups = Vec::new();
+        for (_, id) in recalls {
+            if let What::Lookup(lookup) = self.event(*id)?.what
+                && !lookup.messages.is_empty()
+            {
+                lookups.push(lookup);
+            }
+        }
+        Ok(lookups)
     }
 
     fn masked(

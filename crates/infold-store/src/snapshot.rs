@@ -53,7 +53,8 @@ pub fn encode(shown: &Shown) -> Vec<u8> {
         put(&mut out, &[recalls]);
         shown.all_recalls().for_each(|(id, recall)| {
             let Recall { at, source, tokens } = recall;
-            put(&mut out, &[id.get(), at.get(), source.get(), tokens]);
+            let source = source.map_or(0, Seq::get);
+            put(&mut out, &[id.get(), at.get(), source, tokens]);
         });
     }
     out
@@ -81,7 +82,7 @@ pub fn decode(bytes: &[u8]) -> Option<Shown> {
     } else {
         list(&mut numbers, |numbers| {
             let id = EventId::new(numbers.u64()?)?;
-            let (at, source) = (Seq::new(numbers.u64()?)?, Seq::new(numbers.u64()?)?);
+            let (at, source) = (Seq::new(numbers.u64()?)?, Seq::new(numbers.u64()?));
             let tokens = numbers.u64()?;
             Some((id, Recall { at, source, tokens }))
         })?

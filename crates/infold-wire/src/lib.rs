@@ -36,6 +36,7 @@ pub mod redact;
 pub mod secrets;
 pub mod request;
 pub mod reply;
+pub mod lookup;
 pub mod provider_error;
 mod model_list;
 mod phrase_list;

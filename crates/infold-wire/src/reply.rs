@@ -1,7 +1,7 @@
 //! Reads the replies of providers as they stream, and writes replies as a provider would.
 
 pub mod stream;
-mod growing_json;
+pub(crate) mod growing_json;
 mod reader;
 mod chat;
 mod responses;

@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod relay;
+mod lookups;
 mod replies;
 mod streams;
 mod talk;

@@ -11,7 +11,7 @@ use crate::common::Home;
 use crate::{provider, python, run};
 
 /// `infold serve`, until the test ends.
-struct Serve(Child, String);
+pub struct Serve(Child, pub String);
 
 impl Drop for Serve {
     fn drop(&mut self) {
@@ -20,7 +20,7 @@ impl Drop for Serve {
     }
 }
 
-fn serve(home: &Home, upstream: &str) -> Serve {
+pub fn serve(home: &Home, upstream: &str) -> Serve {
     let mut command = home.command(&format!("serve --port 0 --json --upstream {upstream}"));
     let command = command
         .stdin(Stdio::null())

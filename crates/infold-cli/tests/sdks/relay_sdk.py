@@ -6,6 +6,8 @@ import sys
 import shared
 
 ASKED, MORE = "What is there?", "Thanks."
+# Turns before that, as many as the job asks for.
+OPENING = []
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
 
@@ -14,7 +16,7 @@ def anthropic(url):
 
     client = anthropic.Anthropic(base_url=url, api_key="sk-of-the-client", max_retries=0)
     tools = [{"name": "ls", "description": "Lists", "input_schema": SCHEMA}]
-    messages = [{"role": "user", "content": ASKED}]
+    messages = [*OPENING, {"role": "user", "content": ASKED}]
     said = []
 
     def turn():
@@ -40,7 +42,7 @@ def openai(url):
 
     client = openai.OpenAI(base_url=url + "/v1", api_key="sk-of-the-client", max_retries=0)
     tools = [{"type": "function", "function": {"name": "ls", "description": "Lists", "parameters": SCHEMA}}]
-    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ASKED}]
+    messages = [{"role": "system", "content": "Be brief."}, *OPENING, {"role": "user", "content": ASKED}]
     said = []
 
     def turn():
@@ -71,7 +73,7 @@ def responses(url):
 
     client = openai.OpenAI(base_url=url + "/v1", api_key="sk-of-the-client", max_retries=0)
     tools = [{"type": "function", "name": "ls", "description": "Lists", "parameters": SCHEMA, "strict": False}]
-    items = [{"role": "user", "content": ASKED}]
+    items = [*OPENING, {"role": "user", "content": ASKED}]
     said = []
 
     def turn():
@@ -101,7 +103,9 @@ def gemini(url):
     client = genai.Client(api_key="key-of-the-client", http_options={"base_url": url})
     tools = [{"function_declarations": [{"name": "ls", "description": "Lists", "parameters_json_schema": SCHEMA}]}]
     config = {"system_instruction": "Be brief.", "tools": tools, "automatic_function_calling": {"disable": True}}
-    contents = [types.Content(role="user", parts=[types.Part(text=ASKED)])]
+    roles = {"user": "user", "assistant": "model"}
+    contents = [types.Content(role=roles[it["role"]], parts=[types.Part(text=it["content"])]) for it in OPENING]
+    contents.append(types.Content(role="user", parts=[types.Part(text=ASKED)]))
     said = []
 
     def turn():
@@ -129,7 +133,7 @@ def ollama(url):
 
     client = ollama.Client(host=url)
     tools = [{"type": "function", "function": {"name": "ls", "description": "Lists", "parameters": SCHEMA}}]
-    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ASKED}]
+    messages = [{"role": "system", "content": "Be brief."}, *OPENING, {"role": "user", "content": ASKED}]
     said = []
 
     def turn():
@@ -154,4 +158,5 @@ def ollama(url):
 if __name__ == "__main__":
     sys.addaudithook(shared.only_loopback)
     job = json.load(sys.stdin)
+    OPENING.extend(job.get("opening", []))
     json.dump(shared.guarded(lambda: globals()[job["client"]](job["url"])), sys.stdout)

@@ -143,6 +143,7 @@ impl EntryList {
         self.optional("serve.upstream_idle", &serve.upstream_idle);
         self.optional("serve.end_after", &serve.end_after);
         self.optional("serve.mcp_write", &serve.mcp_write);
+        self.optional("serve.recall_tool", &serve.recall_tool);
         for (api, set) in &serve.upstreams {
             let key = format!("serve.upstreams.{api}");
             self.push(&key, json!(without_credentials(&set.value)), &set.origin);

@@ -330,7 +330,7 @@ fn read_command(section: &mut Section<'_, '_, '_>, key: &str) -> Option<Setting<
 
 fn read_serve(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
     let names = provider_names(config);
-    let keys = "port host token names upstream_idle end_after mcp_write upstreams";
+    let keys = "port host token names upstream_idle end_after mcp_write recall_tool upstreams";
     let mut section = reader.section("serve", node, keys);
     let serve = &mut config.serve;
     let port = |scalar: &Scalar| scalar.integer().and_then(|port| port.try_into().ok());
@@ -360,6 +360,7 @@ fn read_serve(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
         "a number of hours without a request after which a conversation has ended, or 0 for never";
     serve.end_after = section.value("end_after", expected, hours);
     serve.mcp_write = section.boolean("mcp_write");
+    serve.recall_tool = section.boolean("recall_tool");
     if let Some(member) = section.get("upstreams") {
         let keys = SERVED_APIS.join(" ");
         let mut section = reader.section("serve.upstreams", &member.value, &keys);

@@ -89,6 +89,11 @@ pub fn describe(what: &What) -> String {
             infold_wire::shorten(&recall.reference, 80),
             number(recall.tokens)
         ),
+        What::Lookup(lookup) => format!(
+            "look-ups in reply {} ({} more tokens)",
+            lookup.span,
+            number(lookup.tokens)
+        ),
         What::Other(kind) => kind.clone(),
     }
 }

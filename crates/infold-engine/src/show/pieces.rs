@@ -117,7 +117,10 @@ impl LogSnapshot {
         } = shows
         {
             for (seq, id) in recalls {
-                let note = format!("with an excerpt of a hidden message ({id})");
+                let note = match self.log.event(*id)?.what {
+                    What::Lookup(_) => format!("with the look-ups it was made with ({id})"),
+                    _ => format!("with an excerpt of a hidden message ({id})"),
+                };
                 notes.entry(*seq).or_default().push(note);
             }
             for (seq, part, id) in masks {

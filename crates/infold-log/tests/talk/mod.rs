@@ -175,13 +175,19 @@ impl Talk {
                 let notes: Vec<EventId> = self.shown().notes().map(|(id, _)| id).collect();
                 steer::unpin(state, Pinned::Note(pick(&notes, at)?), log).ok()
             }
+            // Look-ups, which quote no message.
+            Step::Recall(source) if source % 4 == 0 => Some(Event::Recall(Recall {
+                at: self.shown().open_end()?,
+                source: None,
+                tokens: 6,
+            })),
             Step::Recall(source) => {
                 let hidden = |seq: &Seq| self.shown().is_hidden(*seq);
                 let hidden: Vec<Seq> = self.path().into_iter().filter(hidden).collect();
                 let (at, source) = (self.shown().open_end()?, pick(&hidden, source)?);
                 let recall = Recall {
                     at,
-                    source,
+                    source: Some(source),
                     tokens: 6,
                 };
                 (source < at).then_some(Event::Recall(recall))

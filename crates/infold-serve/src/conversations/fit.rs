@@ -4,11 +4,13 @@ use infold::summarizer::Extractive;
 use infold::{Aim, Hooks, ManageError, PassAction, Profile, Summarizer, manage, will_manage};
 use infold_log::{Due, Past as _, Seq, Shows, Span, View};
 use infold_store::{Log, LogError};
+use infold_wire::lookup::LookupOffer;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::recall::recalled_count;
 use super::{ConversationError, Core};
+use crate::lookups::with_tools;
 use crate::model_rules::ModelRule;
 use crate::open_task::OpenTask;
 use crate::parsed_request::ParsedRequest;
@@ -30,6 +32,8 @@ pub(crate) struct Fitted {
     pub folds: usize,
     /// How many excerpts of hidden messages the last message carries.
     pub recalled: usize,
+    /// The tools that are offered for looking up what is hidden.
+    pub lookups: Option<LookupOffer>,
 }
 
 /// A fold that is due, and what to aim at.
@@ -86,6 +90,7 @@ impl Core {
         parsed: &ParsedRequest,
         open: &mut OpenTask,
         rule: &ModelRule,
+        may_look_up: bool,
     ) -> Result<Fitted, ConversationError> {
         let ModelRule { aim, quirks, .. } = rule;
         let OpenTask { path, writer, .. } = &mut *open;
@@ -96,16 +101,31 @@ impl Core {
             parsed.params.previous.is_some() && crate::translate::is_translated(call);
         // Without a list of messages there is nothing to splice.
         let must_be_full = parsed.params.previous.is_some() || parsed.is_text();
-        let outgoing = if is_plain(&view) && !is_stored_elsewhere {
+        let offer = may_look_up.then(|| self.offer_lookups(call, parsed, log));
+        let mut lookups = offer.flatten();
+        let mut outgoing = if is_plain(&view) && !is_stored_elsewhere {
             OutgoingBody::untouched(&call.body)
         } else if !must_be_full {
-            splice_request(call, parsed, log, &view, path.follow(log)?, *quirks)?
+            splice_request(
+                call,
+                parsed,
+                log,
+                &view,
+                path.follow(log)?,
+                *quirks,
+                lookups.is_some(),
+            )?
         } else if is_native(log, &view, call)? {
-            splice_full(call, parsed, log, &view)?
+            let tools = lookups.as_ref().map(|offer| offer.tools.as_str());
+            splice_full(call, parsed, log, &view, tools)?
         } else {
             // Messages of another wire cannot be sent in its place.
+            lookups = None;
             OutgoingBody::untouched(&call.body)
         };
+        if let Some(offer) = lookups.as_ref().filter(|_| !must_be_full) {
+            outgoing = with_tools(call, parsed, outgoing, offer)?;
+        }
         let pieces = view.pieces().iter();
         let folds = pieces.filter(|piece| is_fold(&piece.shows)).count();
         let after = infold::manage::measured(open.log(), aim)?.tokens;
@@ -120,6 +140,7 @@ impl Core {
             counted: view.tokens() + aim.frame.tokens,
             folds,
             recalled: recalled_count(open),
+            lookups,
         })
     }
 

@@ -98,5 +98,5 @@ fn apply_folds(
     if is_plain(&view) || shown.items().iter().any(is_beyond) {
         return Ok(None);
     }
-    splice_request(call, parsed, log, &view, known, quirks).map(Some)
+    splice_request(call, parsed, log, &view, known, quirks, false).map(Some)
 }

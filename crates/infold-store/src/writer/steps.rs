@@ -1,12 +1,15 @@
 //! Steps that change the view: folds, masks, pins, rewinds and their undoing.
 
 use infold_log::steer::{self, Cover, Refused, Side, Target};
-use infold_log::{Cause, Event, EventId, Pin, Pinned, Role, Seq, Span};
+use infold_log::{Cause, Event, EventId, Pin, Pinned, Role, Seq, Span, plan};
+use infold_wire::lookup::PendingResult;
 use infold_wire::tokens::{self, Encoding};
-use infold_wire::{Message, Part, PartKind, append_text, clip_result, part_text, render_stub};
+use infold_wire::{
+    Message, Part, PartKind, Wire, append_text, clip_result, part_text, render_stub,
+};
 
 use super::Writer;
-use crate::event::{FoldLine, MaskLine, RecallLine, What};
+use crate::event::{FoldLine, LookupLine, MaskLine, RecallLine, What};
 use crate::{LogError, StepError};
 
 /// Who asked for a fold.
@@ -198,6 +201,37 @@ impl Writer {
             reference: reference.to_owned(),
             text: text.to_owned(),
             tokens: tokens::text_message(text),
+        }))?;
+        Ok(Some(id))
+    }
+
+    /// Records the look-ups that the last reply was made with: `messages` are shown in the place of those from `from` on,
+    /// `results` among the results of the client's calls.
+    ///
+    /// It is no step: `undo` passes over it.
+    pub fn lookup(
+        &mut self,
+        from: Seq,
+        wire: Wire,
+        messages: Vec<Vec<u8>>,
+        results: Vec<PendingResult>,
+    ) -> Result<Option<EventId>, LogError> {
+        let at = self.log.state().shown().open_end();
+        let Some(span) = at.and_then(|at| Span::new(from, at)) else {
+            return Ok(None);
+        };
+        let mut tokens = 0;
+        let added = results.iter().map(|result| &result.message);
+        for message in messages.iter().chain(added) {
+            tokens += tokens::message(&self.log.parsed(span.to(), message)?);
+        }
+        let reply = plan::weigh(span, &self.log)?.tokens;
+        let id = self.step(What::Lookup(LookupLine {
+            span,
+            wire,
+            messages,
+            results,
+            tokens: tokens.saturating_sub(reply),
         }))?;
         Ok(Some(id))
     }

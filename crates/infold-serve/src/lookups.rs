@@ -1,0 +1,163 @@
+//! Tools that look up what is folded away, which the model is offered and the proxy answers.
+
+mod answer;
+mod rounds;
+mod body;
+mod whole;
+mod send;
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use infold_log::{Budget, Item, Size};
+use infold_store::Log;
+use infold_wire::TokenUsage;
+use infold_wire::lookup::{LookupOffer, PendingResult};
+use uuid::Uuid;
+
+use crate::conversations::Core;
+use crate::parsed_request::ParsedRequest;
+use crate::{ConversationError, ModelCall, OutgoingBody, locked};
+pub(crate) use send::retry_without_lookups;
+
+/// The tools that one request offers, and what came of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookups {
+    pub task: Uuid,
+    pub offer: LookupOffer,
+    pub record: Arc<Mutex<LookupRecord>>,
+}
+
+/// What was looked up for one reply.
+#[derive(Debug, Default)]
+pub(crate) struct LookupRecord {
+    /// What was said between the request and the client's tool results: replies, results, and the last reply. Empty if nothing
+    /// was looked up.
+    pub messages: Vec<Vec<u8>>,
+    /// Results that belong to those of the client's own calls.
+    pub results: Vec<PendingResult>,
+    /// The usage of each request, the last one included.
+    pub usages: Vec<TokenUsage>,
+    /// So many characters of results still have room.
+    pub room: usize,
+}
+
+/// About how many characters a token has.
+const CHARS_A_TOKEN: u64 = 3;
+
+impl Lookups {
+    /// Offers tools in a request of this many tokens.
+    pub fn new(task: Uuid, offer: LookupOffer, budget: Option<&Budget>, sent: u64) -> Lookups {
+        let room = budget.map_or(0, |budget| {
+            (budget.window() * 9 / 10).saturating_sub(sent + budget.reserve())
+        });
+        let record = LookupRecord {
+            room: usize::try_from(room.saturating_mul(CHARS_A_TOKEN)).unwrap_or(usize::MAX),
+            ..LookupRecord::default()
+        };
+        Lookups {
+            task,
+            offer,
+            record: Arc::new(Mutex::new(record)),
+        }
+    }
+
+    /// Takes what was recorded, if anything was looked up.
+    pub fn take(&self) -> Option<LookupRecord> {
+        let record = std::mem::take(&mut *locked(&self.record));
+        (!record.messages.is_empty()).then_some(record)
+    }
+}
+
+impl Core {
+    fn has_recall_tool(&self) -> bool {
+        let set = self.config.serve.recall_tool.as_ref();
+        set.is_some_and(|set| set.value)
+    }
+
+    /// Returns the name of the tool by which the model can read what is folded away for this request: the client's, or ours, which
+    /// is offered with the fold.
+    pub fn recall_tool(&self, call: &ModelCall, parsed: &ParsedRequest) -> Option<String> {
+        let own = infold::recall::offered_tool(&parsed.params.tool_names);
+        own.map(str::to_owned).or_else(|| {
+            let offer = self.has_recall_tool().then(|| self.new_offer(call, parsed));
+            Some(offer??.names.recall().to_owned())
+        })
+    }
+
+    /// Says whether the tools are offered in a conversation: once something is folded, and as long as it or a look-up is shown.
+    pub fn offers_lookups(&self, log: &Log) -> bool {
+        if !self.has_recall_tool() {
+            return false;
+        }
+        let shown = log.state().shown();
+        let is_fold = |item: &Item| matches!(item, Item::Fold(_));
+        let mut recalls = shown.all_recalls();
+        shown.items().iter().any(is_fold)
+            || shown.all_masks().next().is_some()
+            || recalls.any(|(_, recall)| recall.source.is_none())
+    }
+
+    /// Returns the size of a frame with the tools, if they are offered.
+    pub fn frame_with_lookups(&self, frame: Size, log: &Log) -> Size {
+        let bytes = LookupOffer::BYTES * u64::from(self.offers_lookups(log));
+        Size {
+            tokens: frame.tokens + bytes / 4,
+            bytes: frame.bytes + bytes,
+        }
+    }
+
+    /// Offers the tools in a request, if it may have them.
+    pub fn offer_lookups(
+        &self,
+        call: &ModelCall,
+        parsed: &ParsedRequest,
+        log: &Log,
+    ) -> Option<LookupOffer> {
+        let offer = self
+            .offers_lookups(log)
+            .then(|| self.new_offer(call, parsed));
+        offer.flatten()
+    }
+
+    /// Offers the tools in a request, whether something is folded or not.
+    fn new_offer(&self, call: &ModelCall, parsed: &ParsedRequest) -> Option<LookupOffer> {
+        let model = (parsed.provider.clone(), parsed.model.clone());
+        if locked(&self.lookups_refused).contains(&model) {
+            return None;
+        }
+        LookupOffer::new(call.wire, &mut |name| {
+            let range = parsed.envelope.member(name)?;
+            Some(call.body.part(&range).ok()?.into_owned())
+        })
+    }
+
+    /// Remembers that a model takes no tools, or not these.
+    pub fn refuse_lookups(&self, provider: &str, model: &str) {
+        let model = (provider.to_owned(), model.to_owned());
+        if locked(&self.lookups_refused).insert(model) {
+            tracing::warn!(
+                provider,
+                "the recall tools were refused, and are not offered"
+            );
+        }
+    }
+}
+
+/// Returns a request with the tools in it.
+pub(crate) fn with_tools(
+    call: &ModelCall,
+    parsed: &ParsedRequest,
+    outgoing: OutgoingBody,
+    offer: &LookupOffer,
+) -> Result<OutgoingBody, ConversationError> {
+    if let Some(range) = parsed.envelope.member("tools") {
+        return Ok(outgoing.replace(range, Bytes::from(offer.tools.clone())));
+    }
+    // Behind the last value of the request; there is at least the list of messages.
+    let members = parsed.envelope.members.iter().map(|(_, range)| range.end);
+    let end = members.chain([parsed.envelope.list.end]).max();
+    let end = end.unwrap_or(call.body.len());
+    let added = format!(",\"tools\":{}", offer.tools);
+    Ok(outgoing.replace(end..end, Bytes::from(added)))
+}

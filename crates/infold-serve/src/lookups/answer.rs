@@ -1,0 +1,66 @@
+//! Answers calls from the log.
+
+use std::sync::Arc;
+
+use infold_wire::lookup::LookupCall;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::conversations::Core;
+use crate::mcp::{History, Scope};
+
+/// A result that does not have room for this many characters says so instead.
+const MIN_RESULT_CHARS: usize = 400;
+
+/// Answers calls, within the room that is left for results. Blocks.
+pub(super) fn answer(
+    core: &Arc<Core>,
+    task: Uuid,
+    calls: &[LookupCall],
+    room: &mut usize,
+) -> Vec<Result<String, String>> {
+    let history = History::new(core.contexts.clone(), Scope::Task(task.to_string()), None);
+    let answer = |call: &LookupCall| {
+        // A result leaves room for others.
+        let limit = *room / 2;
+        let result = if limit < MIN_RESULT_CHARS {
+            Err("no room is left for more look-ups: answer with what you have".to_owned())
+        } else {
+            look_up(&history, call).map(|text| cut(text, limit))
+        };
+        let (Ok(text) | Err(text)) = &result;
+        *room -= text.chars().count().min(*room);
+        let event = json!({
+            "tool": call.tool.name(),
+            "failed": result.is_err(),
+            "chars": text.chars().count(),
+        });
+        core.publish(task, "lookup", event.to_string());
+        result
+    };
+    core.metrics.looked_up(calls.len() as u64);
+    calls.iter().map(answer).collect()
+}
+
+fn look_up(history: &History, call: &LookupCall) -> Result<String, String> {
+    let arguments = call.arguments.iter().cloned();
+    let arguments: Map<String, Value> = arguments
+        .map(|(name, value)| (name, Value::String(value)))
+        .collect();
+    match history.call(call.tool.name(), arguments) {
+        Some(result) => result.map_err(|failure| failure.to_string()),
+        None => Err(format!("no tool `{}`", call.tool.name())),
+    }
+}
+
+/// Returns a text of at most so many characters.
+fn cut(text: String, limit: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(limit) else {
+        return text;
+    };
+    let left = text[end..].chars().count();
+    format!(
+        "{}\n… cut: {left} more characters do not fit the window; ask for less",
+        &text[..end]
+    )
+}

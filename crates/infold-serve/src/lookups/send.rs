@@ -1,0 +1,97 @@
+//! Sends a request that offers look-ups, and takes them out of its answer.
+
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use infold_provider::{BodyPart, ForwardResponse, ResponseBody};
+use infold_wire::lookup::{LookupNames, ReplyFilter};
+use infold_wire::{Delivery, Wire};
+
+use super::Lookups;
+use super::body::LookupBody;
+use super::rounds::{FollowUpError, LookupRounds};
+use super::whole::pass_whole;
+use crate::client_body::Response;
+use crate::conversations::Blocking;
+use crate::exchange_recorder::ExchangeRecorder;
+use crate::proxy::{ProxiedRequest, complaint, has_stream_type};
+use crate::{ConversationError, Exchange, ModelCall, OutgoingBody};
+
+impl ProxiedRequest<'_> {
+    /// Sends a request once, and returns its answer without look-ups; or why there is none, and what the client is told.
+    pub async fn send_with_lookups(
+        &self,
+        sent: Vec<BodyPart>,
+        is_packed: bool,
+        lookups: Option<Lookups>,
+    ) -> Result<ForwardResponse, (&'static str, Box<Response>)> {
+        let names = lookups.as_ref().map(|lookups| lookups.offer.names.clone());
+        let rounds = lookups.map(|lookups| LookupRounds::new(self, lookups, sent.clone()));
+        let unreachable = |response| ("the provider could not be reached", response);
+        let answer = self
+            .send(sent, true, is_packed)
+            .await
+            .map_err(unreachable)?;
+        let (Some(names), Some(rounds)) = (names, rounds) else {
+            return Ok(answer);
+        };
+        let answered = without_lookups(self.wire, answer, names, rounds).await;
+        answered.map_err(|error| match error {
+            FollowUpError::Unreachable(response) => (
+                "the provider could not be reached after a look-up",
+                response,
+            ),
+            error => {
+                let response = complaint(self.wire, false, &error.client_error());
+                ("the reply broke after a look-up", Box::new(response))
+            }
+        })
+    }
+}
+
+/// Returns an answer without look-ups: they are answered before it, or on its way.
+async fn without_lookups(
+    wire: Wire,
+    mut answer: ForwardResponse,
+    names: LookupNames,
+    rounds: LookupRounds,
+) -> Result<ForwardResponse, FollowUpError> {
+    let coding = answer.headers.get(CONTENT_ENCODING);
+    let is_plain = coding.is_none_or(|coding| coding == "identity");
+    if !answer.status.is_success() || !is_plain {
+        return Ok(answer);
+    }
+    if !has_stream_type(&answer.headers) {
+        return pass_whole(answer, names, rounds).await;
+    }
+    let filter = ReplyFilter::new(wire, Delivery::Stream, names);
+    answer.headers.remove(CONTENT_LENGTH);
+    answer.body = ResponseBody::new(LookupBody::new(answer.body, filter, rounds));
+    Ok(answer)
+}
+
+/// The provider refused a request: returns it without the tools, if it had them.
+pub(crate) async fn retry_without_lookups(
+    call: &ModelCall,
+    recorder: ExchangeRecorder,
+) -> (ExchangeRecorder, Option<Option<OutgoingBody>>) {
+    if recorder.look(|exchange| exchange.lookups.is_some()) != Some(true) {
+        return (recorder, None);
+    }
+    let call = call.clone();
+    let plain = move |exchange: &mut Exchange| exchange.without_lookups(&call);
+    recorder.work("fold", plain).await
+}
+
+impl Exchange {
+    /// Returns the request without the tools; none if it had none.
+    fn without_lookups(
+        &mut self,
+        call: &ModelCall,
+    ) -> Result<Option<OutgoingBody>, ConversationError> {
+        if self.lookups.take().is_none() {
+            return Ok(None);
+        }
+        self.lookups_refused = true;
+        let open = self.core.pool.lease(self.task)?;
+        self.fit(call, open, Blocking::Allowed)
+    }
+}

@@ -1,0 +1,101 @@
+//! A reply that comes as one body, without look-ups: they are answered before the client gets it.
+
+use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_LENGTH;
+use http_body_util::BodyExt as _;
+use infold_provider::{ForwardResponse, ResponseBody};
+use infold_wire::lookup::{LookupNames, ReplyFilter};
+use infold_wire::reply::MAX_REPLY_BYTES;
+use infold_wire::{Delivery, Json, JsonKind};
+
+use super::rounds::{FollowUpError, LookupRounds};
+
+/// Returns the reply for the client, or the error that came in its place.
+pub(crate) async fn pass_whole(
+    mut answer: ForwardResponse,
+    names: LookupNames,
+    mut rounds: LookupRounds,
+) -> Result<ForwardResponse, FollowUpError> {
+    let mut filter = ReplyFilter::new(rounds.wire(), Delivery::Whole, names);
+    let mut events = Vec::new();
+    loop {
+        if !answer.status.is_success() {
+            return Ok(answer);
+        }
+        let body = collect(answer.body).await?;
+        answer.headers.remove(CONTENT_LENGTH);
+        let chunks = chunks(&body);
+        match &chunks {
+            Some(chunks) => chunks
+                .iter()
+                .for_each(|chunk| events.extend(filter.push(chunk))),
+            None => filter.push_body(&body),
+        }
+        let outcome = filter.end_round();
+        if let Err(error) = &outcome.reply
+            && !filter.is_first_round()
+        {
+            let why = format!("the reply of the provider broke: {error}");
+            return Err(FollowUpError::Internal(why));
+        }
+        if rounds.goes_on(&outcome) {
+            match chunks {
+                Some(_) => events.extend(filter.next_round()),
+                None => filter.next_body(&body),
+            }
+            answer = rounds.follow_up(outcome).await?;
+            continue;
+        }
+        rounds.conclude(outcome).await;
+        let body = if chunks.is_some() {
+            events.extend(filter.finish());
+            list(&events)
+        } else {
+            filter.last_body(&body)
+        };
+        return Ok(ForwardResponse {
+            status: answer.status,
+            headers: answer.headers,
+            body: Bytes::from(body).into(),
+        });
+    }
+}
+
+/// Reads a whole body.
+async fn collect(mut body: ResponseBody) -> Result<Bytes, FollowUpError> {
+    let broke = |why: String| FollowUpError::Internal(format!("the reply of the provider {why}"));
+    let mut read = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| broke(format!("broke: {error}")))?;
+        if let Ok(data) = frame.into_data() {
+            read.extend_from_slice(&data);
+        }
+        if read.len() as u64 > MAX_REPLY_BYTES {
+            return Err(broke("is too large".to_owned()));
+        }
+    }
+    Ok(read.freeze())
+}
+
+/// Returns the chunks of a reply that is a list of them, as events: so Gemini streams where nobody asks for events.
+fn chunks(body: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let json = Json::parse(body).ok()?;
+    let event = |chunk: Json<'_>| {
+        // A line break in JSON stands between tokens.
+        let line = chunk.bytes().iter().filter(|byte| !b"\r\n".contains(byte));
+        let mut event = b"data: ".to_vec();
+        event.extend(line);
+        event.extend_from_slice(b"\n\n");
+        event
+    };
+    (json.kind() == JsonKind::Array).then(|| json.elements().map(event).collect())
+}
+
+/// Returns events as a list.
+fn list(events: &[u8]) -> Vec<u8> {
+    let events = String::from_utf8_lossy(events);
+    let chunks = events
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "));
+    format!("[{}]", chunks.collect::<Vec<_>>().join(",\n")).into_bytes()
+}

@@ -1,0 +1,10 @@
+//! Tools that the proxy offers the model and answers itself: the client sees what it would have seen without them.
+
+#[path = "../front/mod.rs"]
+mod front;
+mod blocks;
+mod filter;
+mod client;
+mod conversations;
+mod failures;
+mod offers;

@@ -1,0 +1,16 @@
+//! Look-ups: tools that the proxy offers the model beside the client's own, and answers itself.
+//!
+//! The client never sees them. [`LookupOffer`] adds them to a request, [`ReplyFilter`] takes calls of them out of the reply on its
+//! way, [`find_calls`] and [`write_results`] read and answer them, and [`splice_lookups`] puts them back where the client's next
+//! request has the reply without them.
+
+mod offer;
+mod calls;
+mod usage;
+mod filter;
+mod whole;
+mod splice;
+pub use calls::{LookupCall, LookupCalls, PendingResult, find_calls, strip_calls, write_results};
+pub use filter::{ReplyFilter, RoundOutcome};
+pub use offer::{LookupNames, LookupOffer, LookupTool};
+pub use splice::splice_lookups;

@@ -1,0 +1,81 @@
+//! Events of an Anthropic message.
+
+use super::{FilterState, Verdict, changed};
+use crate::Json;
+use crate::lookup::calls::is_call;
+use crate::message::block_is;
+use crate::reply::growing_json::{pick, raw, token_count, with_members};
+
+pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Verdict {
+    let [kind, message, index, block, usage] = pick("type message index content_block usage", json);
+    let kind = kind.map(Json::name);
+    match kind.as_deref().unwrap_or(name) {
+        b"message_start" => {
+            state.remember(message.and_then(|message| message.get("id")), None);
+            state.report(message.and_then(|message| message.get("usage")));
+            if state.is_first() {
+                Verdict::Pass
+            } else {
+                Verdict::Drop
+            }
+        }
+        b"content_block_start" => {
+            let is_ours = block.is_some_and(|block| is_call(&state.names, block));
+            let place = (!is_ours).then_some(state.next_index);
+            state.lookups += usize::from(is_ours);
+            let is_call = block.is_some_and(|block| block_is(block, "tool_use"));
+            state.has_client_calls |= is_call && !is_ours;
+            state.next_index += u64::from(!is_ours);
+            state.indexes.insert(token_count(index), place);
+            at_its_place(state, json, index)
+        }
+        b"content_block_delta" | b"content_block_stop" => at_its_place(state, json, index),
+        b"message_delta" => {
+            state.report(usage);
+            if state.holds_end() {
+                return Verdict::Hold(raw(json));
+            }
+            changed(json, &of_later_round(state)).map_or(Verdict::Pass, Verdict::Change)
+        }
+        b"message_stop" if state.holds_end() => Verdict::Hold(raw(json)),
+        _ => Verdict::Pass,
+    }
+}
+
+/// Gives an event of a block the index that the client knows it by.
+fn at_its_place(state: &FilterState, json: Json<'_>, index: Option<Json<'_>>) -> Verdict {
+    let index = token_count(index);
+    match state.indexes.get(&index).copied() {
+        Some(None) => Verdict::Drop,
+        Some(Some(place)) if place != index => {
+            Verdict::Change(with_members(json, &[("index", Some(place.to_string()))]))
+        }
+        Some(Some(_)) | None => Verdict::Pass,
+    }
+}
+
+/// Returns what is left of the end of a message.
+pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
+    if !is_last {
+        return None;
+    }
+    let Some(delta) = json.get("delta") else {
+        return Some(raw(json));
+    };
+    let mut changes = of_later_round(state);
+    // Without a call for the client nothing is left that would have to be answered.
+    let calls = delta.get("stop_reason").is_some_and(|it| it.is("tool_use"));
+    if calls && !state.has_client_calls {
+        let stop = Some("\"end_turn\"".to_owned());
+        changes.push(("delta", Some(with_members(delta, &[("stop_reason", stop)]))));
+    }
+    Some(changed(json, &changes).unwrap_or_else(|| raw(json)))
+}
+
+fn of_later_round(state: &FilterState) -> Vec<(&'static str, Option<String>)> {
+    if state.is_first() {
+        Vec::new()
+    } else {
+        vec![("usage", state.summed_usage())]
+    }
+}

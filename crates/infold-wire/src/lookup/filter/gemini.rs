@@ -1,0 +1,77 @@
+//! Chunks of a Gemini reply.
+
+use super::{FilterState, Verdict, changed};
+use crate::Json;
+use crate::lookup::calls::strip_list;
+use crate::reply::growing_json::{array, first_choice, pick, raw, with_members};
+
+pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
+    let [id, candidates, usage] = pick("responseId candidates usageMetadata", json);
+    state.remember(id, None);
+    state.report(usage);
+    let mut changes = of_later_round(state, json);
+    let Some(candidate) = first_choice(candidates) else {
+        return match changed(json, &changes) {
+            _ if state.holds_end() => Verdict::Hold(raw(json)),
+            Some(data) => Verdict::Change(data),
+            None => Verdict::Pass,
+        };
+    };
+    let [content, finish] = candidate.pick(["content", "finishReason"]);
+    let is_end = finish.is_some_and(|finish| !finish.is_null());
+    let parts = content.and_then(|content| content.get("parts"));
+    if let (Some(content), Some(parts)) = (content, parts) {
+        let (left, count) = strip_list(&state.names, parts);
+        let calls = left.iter().any(|part| {
+            let part = Json::checked(part.as_bytes());
+            part.get("functionCall").is_some()
+        });
+        state.has_client_calls |= calls;
+        if left.len() < count {
+            state.lookups += count - left.len();
+            if left.is_empty() && !is_end {
+                return Verdict::Drop;
+            }
+            let content = with_members(content, &[("parts", array(&left))]);
+            let candidate = with_members(candidate, &[("content", Some(content))]);
+            changes.push(("candidates", Some(format!("[{candidate}]"))));
+        }
+    }
+    if is_end && state.holds_end() {
+        return Verdict::Hold(changed(json, &changes).unwrap_or_else(|| raw(json)));
+    }
+    changed(json, &changes).map_or(Verdict::Pass, Verdict::Change)
+}
+
+/// Returns what is left of the last chunk.
+pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
+    if is_last {
+        let changes = of_later_round(state, json);
+        return Some(changed(json, &changes).unwrap_or_else(|| raw(json)));
+    }
+    // What is said with the last chunk belongs to the reply.
+    let candidate = first_choice(json.get("candidates"))?;
+    let parts = candidate.get("content")?.get("parts")?;
+    parts.elements().next()?;
+    let changes = [("finishReason", None), ("finishMessage", None)];
+    let candidate = with_members(candidate, &changes);
+    Some(with_members(
+        json,
+        &[("candidates", Some(format!("[{candidate}]")))],
+    ))
+}
+
+/// Returns what is said differently in a later round: it has the id of the first, and the usage of all.
+fn of_later_round(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String>)> {
+    let mut changes = Vec::new();
+    if state.is_first() {
+        return changes;
+    }
+    if json.get("responseId").is_some() {
+        changes.push(("responseId", state.id.clone()));
+    }
+    if json.get("usageMetadata").is_some() {
+        changes.push(("usageMetadata", state.summed_usage()));
+    }
+    changes
+}

@@ -1,0 +1,159 @@
+//! Events of a response.
+
+use super::{FilterState, Verdict, changed};
+use crate::lookup::calls::is_call_item;
+use crate::lookup::offer::is_ours;
+use crate::reply::growing_json::{pick, raw, token_count, with_members};
+use crate::{Json, JsonKind};
+
+pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Verdict {
+    let keys = "type response item output_index sequence_number";
+    let [kind, response, item, index, sequence] = pick(keys, json);
+    if let (None, Some(first)) = (state.next_sequence, sequence) {
+        state.next_sequence = Some(token_count(Some(first)));
+    }
+    let kind = kind.map(Json::name);
+    let kind = kind.as_deref().unwrap_or(name);
+    let mut changes = Vec::new();
+    match (kind, response) {
+        (b"response.created" | b"response.in_progress" | b"response.queued", Some(response)) => {
+            if !state.is_first() {
+                return Verdict::Drop;
+            }
+            let [id, created] = response.pick(["id", "created_at"]);
+            state.remember(id, created);
+            if let Some(tools) = without_ours(state, response) {
+                let response = with_members(response, &[("tools", Some(tools))]);
+                changes.push(("response", Some(response)));
+            }
+        }
+        (
+            b"response.completed"
+            | b"response.incomplete"
+            | b"response.failed"
+            | b"response.cancelled",
+            Some(response),
+        ) => {
+            state.report(response.get("usage"));
+            if state.holds_end() {
+                return Verdict::Hold(raw(json));
+            }
+            let of_response = of_response(state, response);
+            if let Some(response) = changed(response, &of_response) {
+                changes.push(("response", Some(response)));
+            }
+        }
+        _ => {
+            if let Some(index) = index {
+                let index = token_count(Some(index));
+                match place(state, index, item) {
+                    None => return Verdict::Drop,
+                    Some(place) if place != index => {
+                        changes.push(("output_index", Some(place.to_string())));
+                    }
+                    Some(_) => {}
+                }
+            }
+            if let Some(item) = item.filter(|_| kind == b"response.output_item.done") {
+                state.items.push(raw(item));
+            }
+        }
+    }
+    changes.extend(numbered(state, sequence));
+    changed(json, &changes).map_or(Verdict::Pass, Verdict::Change)
+}
+
+/// Returns the index by which the client knows an item; none if it is a call of ours.
+fn place(state: &mut FilterState, index: u64, item: Option<Json<'_>>) -> Option<u64> {
+    if let Some(place) = state.indexes.get(&index) {
+        return *place;
+    }
+    let is_ours = item.is_some_and(|item| is_call_item(&state.names, item));
+    let place = (!is_ours).then_some(state.next_index);
+    state.lookups += usize::from(is_ours);
+    state.next_index += u64::from(!is_ours);
+    state.indexes.insert(index, place);
+    place
+}
+
+/// Gives an event that goes on its number; none if it has that already.
+fn numbered(
+    state: &mut FilterState,
+    sequence: Option<Json<'_>>,
+) -> Option<(&'static str, Option<String>)> {
+    let sequence = token_count(Some(sequence?));
+    let next = state.next_sequence.get_or_insert(sequence);
+    let number = *next;
+    *next += 1;
+    (number != sequence).then(|| ("sequence_number", Some(number.to_string())))
+}
+
+/// Returns what is left of the end of a response.
+pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
+    let response = json.get("response")?;
+    if !is_last {
+        let output = output(state, response);
+        state.items_before = output;
+        state.items.clear();
+        return None;
+    }
+    let of_response = of_response(state, response);
+    let mut changes = Vec::new();
+    if let Some(response) = changed(response, &of_response) {
+        changes.push(("response", Some(response)));
+    }
+    changes.extend(numbered(state, json.get("sequence_number")));
+    Some(changed(json, &changes).unwrap_or_else(|| raw(json)))
+}
+
+/// Returns all items for the client: those of the rounds before, and of this one.
+pub(in crate::lookup) fn output(state: &FilterState, response: Json<'_>) -> Vec<String> {
+    let output = response.get("output").into_iter().flat_map(Json::elements);
+    let output: Vec<Json<'_>> = output.collect();
+    let mut items = state.items_before.clone();
+    if output.is_empty() {
+        // Some servers omit them at the end.
+        items.extend(state.items.iter().cloned());
+    } else {
+        let left = output
+            .into_iter()
+            .filter(|item| !is_call_item(&state.names, *item));
+        items.extend(left.map(raw));
+    }
+    items
+}
+
+/// Returns what the client sees differently in the end of a response.
+pub(in crate::lookup) fn of_response(
+    state: &FilterState,
+    response: Json<'_>,
+) -> Vec<(&'static str, Option<String>)> {
+    let mut changes = Vec::new();
+    if let Some(tools) = without_ours(state, response) {
+        changes.push(("tools", Some(tools)));
+    }
+    if state.lookups > 0 || !state.is_first() {
+        let items = output(state, response);
+        changes.push(("output", Some(format!("[{}]", items.join(",")))));
+    }
+    if !state.is_first() {
+        changes.push(("id", state.id.clone()));
+        if state.created.is_some() {
+            changes.push(("created_at", state.created.clone()));
+        }
+        let is_report = |usage: &Json<'_>| usage.kind() == JsonKind::Object;
+        if response.get("usage").filter(is_report).is_some() {
+            changes.push(("usage", state.summed_usage()));
+        }
+    }
+    changes
+}
+
+/// Returns the tools that a response repeats, without ours; none if there are none of ours.
+fn without_ours(state: &FilterState, response: Json<'_>) -> Option<String> {
+    let tools = response.get("tools")?;
+    let all: Vec<Json<'_>> = tools.elements().collect();
+    let left = all.iter().filter(|tool| !is_ours(&state.names, **tool));
+    let left: Vec<String> = left.map(|tool| raw(*tool)).collect();
+    (left.len() < all.len()).then(|| format!("[{}]", left.join(",")))
+}

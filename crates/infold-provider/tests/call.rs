@@ -451,10 +451,14 @@ async fn an_answer_before_the_request_is_all_sent_is_heard() {
         .unwrap();
     let text = "HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     for act in [Act::Early(text.to_owned()), Act::Rude(text.to_owned())] {
+        let is_rude = matches!(act, Act::Rude(_));
         let server = Server::new(vec![act]).await;
         let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
         let outcome = call(&to, RequestBody::File(&path), true, HASTE).await;
-        assert_eq!(outcome.trouble(), &unexplained(413), "{}", outcome.error());
+        // Who closes without having read all resets the connection, and the reset may overtake the answer.
+        let is_overtaken = is_rude && *outcome.trouble() == ProviderError::Broken;
+        let is_heard = *outcome.trouble() == unexplained(413);
+        assert!(is_heard || is_overtaken, "{}", outcome.error());
     }
 }
 

@@ -113,7 +113,7 @@ fn every_tool_answers_the_same_over_both_transports() {
 
     > recall {"range":"e2"}
     ── e2 summary · hides 2..3 · 42 → 37 tokens · YYYY-MM-DDThh:mm:ss.mmmZ
-    [Summary of messages 2..3 (2 folded away; nothing is lost, and recall 2..3 shows them in full)]
+    [Summary of messages 2..3 (2 folded away; nothing is lost: the log keeps 2..3 word for word)]
 
     The pool was read.
     ── 2 model · YYYY-MM-DDThh:mm:ss.mmmZ · hidden

@@ -2,9 +2,9 @@
 
 use infold_log::Role;
 
-use super::BlockStyle;
+use super::{BlockStyle, block_is};
 use crate::edits::splice;
-use crate::{Form, JsonKind, Message, PartKind, quote};
+use crate::{Form, Json, JsonKind, Message, PartKind, quote};
 
 /// How every recalled excerpt begins. Where a message with results and an excerpt is converted to a wire whose results are messages of their own,
 /// the excerpt is known by it.
@@ -39,10 +39,11 @@ pub fn append_text(message: &Message<'_>, text: &str) -> Option<Vec<u8>> {
             quoted[1..quoted.len() - 1].to_owned()
         }
         JsonKind::Array => {
+            // A message of Responses need not say that it is one: its blocks do.
+            let is_input = |block: Json<'_>| INPUT_BLOCKS.iter().any(|kind| block_is(block, kind));
             let style = match message.form() {
-                Form::Turn => BlockStyle::Block,
-                Form::Content => BlockStyle::Part,
-                Form::Item(_) => BlockStyle::Item,
+                Form::Turn if value.elements().any(is_input) => BlockStyle::Item,
+                form => BlockStyle::of(form),
             };
             let comma = if value.elements().next().is_some() {
                 ","
@@ -55,6 +56,9 @@ pub fn append_text(message: &Message<'_>, text: &str) -> Option<Vec<u8>> {
     };
     Some(splice(message.bytes(), &[(end..end, added)]))
 }
+
+/// The blocks of a user's message on the wire of Responses.
+const INPUT_BLOCKS: [&str; 3] = ["input_text", "input_image", "input_file"];
 
 /// Says whether an item's output is any text: that of a local shell is JSON, and that of others has a form of its own.
 fn has_free_output(message: &Message<'_>) -> bool {
@@ -86,6 +90,7 @@ mod tests {
             r#"{"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"r"}]}"#,
             r#"{"role":"tool","tool_name":"ls","content":"r"}"#,
             r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]}"#,
+            r#"{"role":"user","content":[{"type":"input_text","text":"a"}]}"#,
             r#"{"type":"function_call_output","call_id":"c","output":"r"}"#,
             r#"{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"r"}]}"#,
             r#"{"role":"user","parts":[{"text":"a"}]}"#,
@@ -100,6 +105,7 @@ mod tests {
         {"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"r"},{"type":"text","text":"more \"of\" it"}]}
         {"role":"tool","tool_name":"ls","content":"r\n\nmore \"of\" it"}
         {"type":"message","role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_text","text":"more \"of\" it"}]}
+        {"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_text","text":"more \"of\" it"}]}
         {"type":"function_call_output","call_id":"c","output":"r\n\nmore \"of\" it"}
         {"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"r"},{"type":"input_text","text":"more \"of\" it"}]}
         {"role":"user","parts":[{"text":"a"},{"text":"more \"of\" it"}]}

@@ -26,10 +26,10 @@ pub struct ExportArgs {
     /// The format [default: the one it was imported from]
     #[arg(long, value_name = "FORMAT")]
     format: Option<TranscriptFormat>,
-    /// TranscriptWriter only what the model would be shown
+    /// Write only what the model would be shown
     #[arg(long)]
     view: bool,
-    /// TranscriptWriter to this file instead of standard output
+    /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// With --format roo: also write the list that Roo Code shows, including its entries for folds

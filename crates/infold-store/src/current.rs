@@ -253,7 +253,13 @@ fn each(
     };
     // Notes stand behind the first request; until it comes, the view may yet change before its end.
     let settled = shown.notes().next().is_none() || Floor::of(shown, log)?.request().is_some();
-    let last = last.filter(|round| settled && shown.place(*round) == Place::Open);
+    // Look-ups stand before the first message of their round, and are written with it.
+    let has_lookups = |round: Seq| {
+        let mut recalls = shown.all_recalls();
+        recalls.any(|(_, recall)| recall.source.is_none() && recall.at >= round)
+    };
+    let is_open = |round: &Seq| shown.place(*round) == Place::Open && !has_lookups(*round);
+    let last = last.filter(|round| settled && is_open(round));
     let mut all = before;
     let mut tail = None;
     log.render(view, &mut |source, bytes| {

@@ -261,6 +261,7 @@ impl<'a> Rewrite<'a> {
                     {
                         (lookup.messages, lookup.results) = (Vec::new(), Vec::new());
                         lookup.tokens = 0;
+                        text.changed += 1;
                     }
                     What::Lookup(lookup)
                 }

@@ -21,6 +21,11 @@ pub enum Event {
     Unpin(Pinned),
     /// An excerpt of a hidden message is shown at the end of the last one, so that the view only grows.
     Recall(Recall),
+    /// The layered state of the task changes; what it says lives in the log.
+    State {
+        /// A person changed it: `undo` takes it back.
+        is_step: bool,
+    },
     /// Anything that does not change what is shown: where the log comes from, usage, tool records, status.
     Fact,
 }
@@ -100,6 +105,7 @@ impl Event {
             | Event::Rewind(_)
             | Event::Pin(_)
             | Event::Unpin(_) => true,
+            Event::State { is_step } => *is_step,
             Event::Undo | Event::Redo | Event::Recall(_) | Event::Fact => false,
         }
     }

@@ -192,6 +192,7 @@ impl Talk {
                 };
                 (source < at).then_some(Event::Recall(recall))
             }
+            Step::State(is_step) => Some(Event::State { is_step }),
             Step::Fact => Some(Event::Fact),
         }
     }

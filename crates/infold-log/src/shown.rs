@@ -372,7 +372,7 @@ impl Shown {
 
     fn carries(&self, recall: &Recall) -> bool {
         let is_needed = |source: Seq| source < recall.at && self.is_hidden(source);
-        self.place(recall.at) == Place::Open && recall.source.is_none_or(is_needed)
+        self.place(recall.at) == Place::Open && recall.quoted().is_none_or(is_needed)
     }
 
     fn push(&mut self, item: Item) {

@@ -191,7 +191,10 @@ impl State {
                 event: step.get(),
             };
             let changed = past.shown(then)?.changes.last == Some(step);
-            shown.changes = self.shown.changes.without(changed.then_some(step), shown.changes);
+            shown.changes = self
+                .shown
+                .changes
+                .without(changed.then_some(step), shown.changes);
         }
         self.undone = Some(id);
         self.shown = shown;

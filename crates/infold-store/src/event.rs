@@ -201,7 +201,7 @@ impl EventLine {
             },
             What::Recall(recall) => Event::Recall(Recall {
                 at: recall.at,
-                source: recall.source,
+                source: recall.source.or(Some(recall.at)),
                 tokens: recall.tokens,
             }),
             What::Lookup(lookup) => Event::Recall(Recall {

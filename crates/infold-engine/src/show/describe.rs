@@ -101,10 +101,7 @@ pub fn describe(what: &What) -> String {
             lookup.span,
             number(lookup.tokens)
         ),
-        What::State(state) => format!(
-            "state {}",
-            infold_wire::shorten(&state.changes, 200)
-        ),
+        What::State(state) => format!("state {}", infold_wire::shorten(&state.changes, 200)),
         What::Other(kind) => kind.clone(),
     }
 }

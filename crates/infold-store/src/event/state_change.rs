@@ -21,8 +21,8 @@ pub struct StateLine {
     pub author: StateAuthor,
     /// The change before it that was in force.
     pub previous: Option<EventId>,
-    /// It holds the whole state: those before it need not be read.
-    pub is_whole: bool,
+    /// What makes up the whole state before it, a JSON array of changes, so that those before need not be read.
+    pub base: Option<String>,
     /// The changes, a JSON array.
     pub changes: String,
 }
@@ -36,13 +36,12 @@ impl StateLine {
         let previous = self.previous.map_or(String::new(), |previous| {
             format!(r#","previous":{}"#, previous.get())
         });
-        let whole = if self.is_whole {
-            r#","whole":true"#
-        } else {
-            ""
-        };
+        let base = self
+            .base
+            .as_ref()
+            .map_or(String::new(), |base| format!(r#","base":{base}"#));
         let changes = &self.changes;
-        format!(r#","by":"{author}"{previous}{whole},"changes":{changes}"#)
+        format!(r#","by":"{author}"{previous}{base},"changes":{changes}"#)
     }
 
     pub(super) fn decode(json: Json<'_>) -> Option<StateLine> {
@@ -54,7 +53,10 @@ impl StateLine {
                 StateAuthor::Model
             },
             previous: number(json, "previous").and_then(EventId::new),
-            is_whole: json.get("whole").is_some_and(|it| it.bytes() == b"true"),
+            base: match json.get("base") {
+                Some(base) => Some(raw(base)?),
+                None => None,
+            },
             changes: raw(json.get("changes")?)?,
         })
     }

@@ -115,13 +115,13 @@ fn every_event_reads_back_as_it_was_written() {
         What::State(StateLine {
             author: StateAuthor::Model,
             previous: Some(id(2)),
-            is_whole: false,
+            base: None,
             changes: r#"[{"op":"set","field":"task.goal","items":[{"text":"\"x\""}]}]"#.into(),
         }),
         What::State(StateLine {
             author: StateAuthor::Person,
             previous: None,
-            is_whole: true,
+            base: Some("[]".into()),
             changes: "[]".into(),
         }),
     ];

@@ -268,6 +268,7 @@ impl<'a> Rewrite<'a> {
                 What::Tool(record) => What::Tool(self.record(record, text)),
                 What::State(mut state) => {
                     state.changes = self.record(state.changes, text);
+                    state.base = state.base.map(|base| self.record(base, text));
                     What::State(state)
                 }
                 What::Manage(record) => What::Manage(self.record(record, text)),

@@ -229,18 +229,18 @@ impl Writer {
         Ok(Some(id))
     }
 
-    /// Changes the layered state; the changes are a JSON array, which make up the whole state or follow on the one in force.
+    /// Changes the layered state in force; the changes are a JSON array, and so is what makes up the whole state before them.
     pub fn change_state(
         &mut self,
         author: StateAuthor,
         changes: String,
-        is_whole: bool,
+        base: Option<String>,
     ) -> Result<EventId, LogError> {
         let previous = self.log.state().shown().state_changes().last;
         self.step(What::State(StateLine {
             author,
             previous,
-            is_whole,
+            base,
             changes,
         }))
     }

@@ -1,0 +1,19 @@
+//! The layered state of a task: read from its log, filled from what was said and done, changed by people and models.
+
+mod state_log;
+mod derived;
+mod state_file;
+mod context;
+
+pub use context::{ContextError, ContextRequest, build_context, build_state, condense_text};
+pub use derived::fill;
+pub use infold_layers as model;
+pub use state_file::{StateFileError, read_state_file};
+pub use state_log::{StateError, change_state, read_state};
+
+/// Returns the field whose name looks most like `name`, if any looks like it at all.
+pub fn nearest_field(name: &str) -> Option<infold_layers::Field> {
+    let names = infold_layers::Field::all().map(infold_layers::Field::name);
+    let found = crate::config::problem::nearest(name, names)?;
+    infold_layers::Field::find(&found)
+}

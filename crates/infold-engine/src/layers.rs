@@ -5,7 +5,10 @@ mod derived;
 mod state_file;
 mod context;
 
-pub use context::{ContextError, ContextRequest, build_context, build_state, condense_text};
+pub use context::{
+    ContextError, ContextRequest, RequestContext, build_context, build_state, condense_text,
+    request_context, show_changing,
+};
 pub use derived::fill;
 pub use infold_layers as model;
 pub use state_file::{StateFileError, read_state_file};

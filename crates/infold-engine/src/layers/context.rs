@@ -1,8 +1,8 @@
 //! Builds the document that a model is shown of a task's state.
 
-use infold_layers::{BuildError, BuildRequest, Built, LayerState, build};
+use infold_layers::{BuildError, BuildRequest, Built, Field, LayerState, build};
 use infold_log::Shown;
-use infold_store::{Log, LogError};
+use infold_store::{Log, LogError, What, Writer};
 use infold_wire::tokens::{Encoding, count};
 
 use super::{fill, read_state};
@@ -54,6 +54,53 @@ pub fn build_state(state: &LayerState, request: &ContextRequest<'_>) -> Result<B
         ..BuildRequest::new(request.max_tokens)
     };
     build(state, &request)
+}
+
+/// The parts of a document, by where they stand in a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestContext {
+    /// What seldom changes, behind the system prompt.
+    pub stable: Option<String>,
+    /// What changes, at the end of the last message.
+    pub changing: Option<String>,
+}
+
+/// Builds what a request shows of a task's state; none if it has no state.
+///
+/// Only what was set is shown: turns, summaries and results of tools stand in the request already.
+pub fn request_context(
+    log: &Log,
+    request: &ContextRequest<'_>,
+) -> Result<Option<RequestContext>, ContextError> {
+    let shown = log.state().shown();
+    if shown.state_changes().last.is_none() {
+        return Ok(None);
+    }
+    let state = read_state(log, shown)?;
+    if state.is_empty() {
+        return Ok(None);
+    }
+    let built = build_state(&state, request)?;
+    Ok(Some(RequestContext {
+        stable: built.document_of(Field::is_stable),
+        changing: built.document_of(|field| !field.is_stable()),
+    }))
+}
+
+/// Shows what changes of a state at the end of the last message, unless the view shows the same already.
+pub fn show_changing(writer: &mut Writer, text: &str) -> Result<(), LogError> {
+    let log = writer.log();
+    let recalls = log.state().shown().all_recalls();
+    let own = recalls.filter(|(_, recall)| recall.source == Some(recall.at));
+    let newest = own.map(|(id, _)| id).max();
+    if let Some(newest) = newest
+        && let What::Recall(recall) = log.event(newest)?.what
+        && recall.text == text
+    {
+        return Ok(());
+    }
+    writer.show_context(text)?;
+    Ok(())
 }
 
 /// Shortens a text to a number of tokens by leaving out the sentences that tell least; `[…]` marks omissions.

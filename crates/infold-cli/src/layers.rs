@@ -2,12 +2,12 @@
 
 use clap::{Args, Subcommand};
 use infold::Config;
-use infold::layers::model::{Built, Decision, Verdict};
-use infold::layers::{ContextError, ContextRequest, build_context};
+use infold::layers::model::{Built, Verdict};
+use infold::layers::{ContextError, ContextRequest, build_context, built_json};
+use infold::models::UNKNOWN_WINDOW;
 use infold::show::LogSnapshot;
 use infold_log::steer::Target;
 use infold_store::{Contexts, now};
-use serde_json::{Value, json};
 
 use crate::args::parse_point;
 use crate::error::{CliError, CliResult};
@@ -39,9 +39,6 @@ pub struct BuildArgs {
     at: Option<Target>,
 }
 
-/// A document has so many tokens, unless the command or the configuration says otherwise.
-const DEFAULT_TOKENS: u64 = 12_800;
-
 /// `infold layers`
 pub fn run(
     contexts: &Contexts,
@@ -53,9 +50,9 @@ pub fn run(
     let log = contexts.read(contexts.resolve(&args.task)?)?;
     let seen = LogSnapshot::new(log, args.at);
     let seen = seen.map_err(|error| CliError::from(error).about(&short(&args.task)))?;
-    let configured = config.layers.max_tokens.as_ref().map(|set| set.value);
+    let configured = || config.layers.max_tokens(UNKNOWN_WINDOW);
     let request = ContextRequest {
-        max_tokens: args.max_tokens.or(configured).unwrap_or(DEFAULT_TOKENS),
+        max_tokens: args.max_tokens.unwrap_or_else(configured),
         now: now(),
         config: &config.layers,
     };
@@ -67,13 +64,7 @@ pub fn run(
         ContextError::Log(error) => error.into(),
     })?;
     if out.is_json() {
-        let items: Vec<Value> = built.decisions.iter().map(decision_json).collect();
-        return out.object(&json!({
-            "document": built.document(),
-            "tokens": built.tokens,
-            "limit": built.limit,
-            "items": items,
-        }));
+        return out.object(&built_json(&built));
     }
     if args.explain {
         return explain(&built, out);
@@ -109,20 +100,4 @@ fn reason(verdict: &Verdict) -> String {
         Verdict::NoRoom { left } => format!("out: {} tokens were left", number(*left)),
         Verdict::Irrelevant => "out: matches the goal too little".to_owned(),
     }
-}
-
-fn decision_json(decision: &Decision) -> Value {
-    let verdict = match decision.verdict {
-        Verdict::In => "in",
-        Verdict::Condensed { .. } => "condensed",
-        Verdict::NoRoom { .. } => "no_room",
-        Verdict::Irrelevant => "irrelevant",
-    };
-    json!({
-        "field": decision.field.path(),
-        "index": decision.index,
-        "tokens": decision.tokens,
-        "relevance": decision.relevance,
-        "verdict": verdict,
-    })
 }

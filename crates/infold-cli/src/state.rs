@@ -3,19 +3,18 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use infold::layers::model::{
-    Attribute, Author, Change, Field, Form, Item, LayerState, Transitions,
-};
-use infold::layers::{StateError, change_state, read_state, read_state_file};
+use infold::Hooks;
+use infold::layers::model::{Attribute, Author, Change, Field, Form, Item};
+use infold::layers::{read_state, read_state_file, state_json};
 use infold::show::LogSnapshot;
+use infold::step::Step;
 use infold_log::steer::Target;
 use infold_store::{Contexts, parse_iso};
-use serde_json::{Map, Value, json};
 
 use crate::args::parse_point;
 use crate::error::{CliError, CliResult};
-use crate::output::{DIM, Output, count, paint, printable, warn};
-use crate::steps::{open, short};
+use crate::output::{DIM, Output, note, paint, printable};
+use crate::steps::{short, take};
 
 /// The arguments of `infold state`.
 #[derive(Debug, Args)]
@@ -149,7 +148,11 @@ pub fn run(contexts: &Contexts, args: &StateArgs, out: &mut Output) -> CliResult
         } => vec![Change::Mark(*field, *item, status.clone())],
         StateCommand::Load { file } => read_file(file)?,
     };
-    change(contexts, &args.task, &changes, out)
+    let step = Step::State {
+        author: Author::Person,
+        changes,
+    };
+    take(contexts, &Hooks::default(), &args.task, &step, out)
 }
 
 /// An item as `set` gives it: `NAME=VALUE` in a map, a time where the field holds one.
@@ -177,34 +180,6 @@ fn read_file(file: &PathBuf) -> CliResult<Vec<Change>> {
             None => CliError::usage(text),
         }
     })
-}
-
-fn change(contexts: &Contexts, task: &str, changes: &[Change], out: &mut Output) -> CliResult {
-    let mut open = open(contexts, task, out.is_json())?;
-    let changed = change_state(
-        &mut open.writer,
-        Author::Person,
-        changes,
-        &Transitions::default(),
-    );
-    let event = changed.map_err(|error| match error {
-        StateError::Change(error) => CliError::usage(error).about(&open.name),
-        StateError::Log(error) => error.into(),
-    })?;
-    warn(out.is_json(), contexts.settle(open.id, &open.writer));
-    let mut names: Vec<&str> = changes.iter().map(|one| one.field().path()).collect();
-    names.dedup();
-    let object = json!({"event": event.to_string(), "fields": names});
-    let fields = match &names[..] {
-        [] => "nothing".to_owned(),
-        [name] => (*name).to_owned(),
-        names => count(names.len() as u64, "field"),
-    };
-    let name = &open.name;
-    out.result(
-        &object,
-        format!("{event}: changed {fields} (undo: infold undo {name})"),
-    )
 }
 
 fn get(
@@ -237,7 +212,7 @@ fn get(
     }
     if is_empty {
         let what = field.map_or("the state", Field::path);
-        crate::output::note(out.is_json(), format!("{what} is empty"));
+        note(out.is_json(), format!("{what} is empty"));
     }
     Ok(())
 }
@@ -258,29 +233,6 @@ fn line_of(item: &Item) -> String {
         format!(" [{}]", details.join(", "))
     };
     printable(&format!("{}{details}", item.text.replace('\n', " ")))
-}
-
-fn state_json(state: &LayerState, field: Option<Field>) -> Value {
-    let mut object = Map::new();
-    for (one, items) in state.fields() {
-        if field.is_none_or(|field| field == one) {
-            let items: Vec<Value> = items.iter().map(item_json).collect();
-            object.insert(one.path().to_owned(), items.into());
-        }
-    }
-    object.into()
-}
-
-fn item_json(item: &Item) -> Value {
-    let mut object = Map::new();
-    object.insert("text".to_owned(), item.text.as_str().into());
-    for (attribute, value) in &item.attributes {
-        object.insert(attribute.name().to_owned(), value.as_str().into());
-    }
-    if item.priority != 0 {
-        object.insert("priority".to_owned(), item.priority.into());
-    }
-    object.into()
 }
 
 fn parse_field(name: &str) -> Result<Field, String> {

@@ -6,11 +6,11 @@ mod state_file;
 mod context;
 mod change_json;
 
+pub use change_json::{built_json, read_changes, state_json};
 pub use context::{
     ContextError, ContextRequest, RequestContext, build_context, build_state, condense_text,
     request_context, show_changing,
 };
-pub use change_json::{built_json, read_changes, state_json};
 pub use derived::fill;
 pub use infold_layers as model;
 pub use state_file::{StateFileError, read_state_file};
@@ -29,7 +29,10 @@ pub fn explain_change(error: &infold_layers::ChangeError) -> String {
     let near = match error {
         ChangeError::Value { field, value, .. } => match field {
             Field::Phase => crate::config::problem::nearest(value, PHASES),
-            Field::Environment => crate::config::problem::nearest(value, ENVIRONMENTS),
+            Field::Environment => {
+                let names = ENVIRONMENTS.into_iter().chain(["production"]);
+                crate::config::problem::nearest(value, names)
+            }
             _ => None,
         },
         _ => None,

@@ -178,7 +178,11 @@ impl Step {
     }
 }
 
-fn change(writer: &mut Writer, author: Author, changes: &[Change]) -> Result<StepReport, StepError> {
+fn change(
+    writer: &mut Writer,
+    author: Author,
+    changes: &[Change],
+) -> Result<StepReport, StepError> {
     let changed = change_state(writer, author, changes, &Transitions::default());
     let id = changed.map_err(|error| match error {
         StateError::Change(error) => Refused::State {

@@ -1,8 +1,6 @@
 //! Changes of a state as the REST API and tools give them; the state and its document as they get them.
 
-use infold_layers::{
-    Attribute, Built, Change, Decision, Field, Form, Item, LayerState, Verdict,
-};
+use infold_layers::{Attribute, Built, Change, Decision, Field, Form, Item, LayerState, Verdict};
 use infold_store::parse_iso;
 use serde_json::{Map, Value, json};
 
@@ -28,7 +26,9 @@ fn read_change(change: &Value) -> Result<Change, String> {
     Ok(match text("op") {
         Some("set") => {
             let items = match change.get("items") {
-                Some(Value::Array(items)) => items.iter().map(|item| read_item(field, item)).collect(),
+                Some(Value::Array(items)) => {
+                    items.iter().map(|item| read_item(field, item)).collect()
+                }
                 Some(item) => read_item(field, item).map(|item| vec![item]),
                 None => Err(r#"set takes "items""#.to_owned()),
             };
@@ -97,7 +97,9 @@ fn read_members(members: &Map<String, Value>) -> Result<Item, String> {
 
 /// Returns a state, or one field of it, for scripts.
 pub fn state_json(state: &LayerState, field: Option<Field>) -> Value {
-    let fields = state.fields().filter(|(one, _)| field.is_none_or(|field| field == *one));
+    let fields = state
+        .fields()
+        .filter(|(one, _)| field.is_none_or(|field| field == *one));
     let fields = fields.map(|(field, items)| {
         let items: Vec<Value> = items.iter().map(item_json).collect();
         (field.path().to_owned(), items.into())

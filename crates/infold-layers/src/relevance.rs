@@ -10,13 +10,15 @@ const K1: f64 = 1.2;
 const B: f64 = 0.3;
 /// What a word with the same stem counts, beside the word itself,
 const STEM_WEIGHT: f64 = 0.7;
-/// and one that means much the same.
+/// one that means much the same,
 const SYNONYM_WEIGHT: f64 = 0.5;
+/// and one that begins or ends alike, such as a compound.
+const KIN_WEIGHT: f64 = 0.3;
 
 /// Returns for each text how well it matches a goal, from 0 (no term in common) to 1.
 pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
     let query = Query::parse(goal);
-    let forms = forms_by_term(&query);
+    let forms = QueryForms::of(&query);
     let mut counts: Vec<Vec<f64>> = Vec::with_capacity(texts.len());
     let mut lengths: Vec<f64> = Vec::with_capacity(texts.len());
     let mut having = vec![0_usize; query.terms.len()];
@@ -25,9 +27,7 @@ pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
         let mut found = vec![0.0; query.terms.len()];
         let lists = [&terms.words, &terms.wholes, &terms.stems];
         for term in lists.into_iter().flat_map(|list| list.split(' ')) {
-            for (at, weight) in forms.get(term).into_iter().flatten() {
-                found[*at] += weight;
-            }
+            forms.count(term, &mut found);
         }
         for (at, count) in found.iter().enumerate() {
             having[at] += usize::from(*count > 0.0);
@@ -52,22 +52,51 @@ pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
     counts.iter().zip(&lengths).map(score).collect()
 }
 
-/// Which terms of the query a term of a text stands for, and what it counts.
-fn forms_by_term(query: &Query) -> HashMap<&str, Vec<(usize, f64)>> {
-    let mut forms: HashMap<&str, Vec<(usize, f64)>> = HashMap::new();
-    for (at, term) in query.terms.iter().enumerate() {
-        for form in term.forms.iter().filter(|form| !form.is_prefix) {
-            let weight = match form.kind {
-                FormKind::Word => 1.0,
-                FormKind::Stem => STEM_WEIGHT,
-                FormKind::Synonym => SYNONYM_WEIGHT,
-                // Words that only begin alike are looked for where nothing else is found; here all texts are at hand.
-                FormKind::Kin => continue,
-            };
-            forms.entry(&form.term).or_default().push((at, weight));
+/// Which terms of a query a term of a text stands for, and what it counts.
+struct QueryForms<'a> {
+    whole: HashMap<&'a str, Vec<(usize, f64)>>,
+    beginnings: Vec<(&'a str, usize, f64)>,
+}
+
+impl<'a> QueryForms<'a> {
+    fn of(query: &'a Query) -> QueryForms<'a> {
+        let mut forms = QueryForms {
+            whole: HashMap::new(),
+            beginnings: Vec::new(),
+        };
+        for (at, term) in query.terms.iter().enumerate() {
+            for form in &term.forms {
+                let weight = match form.kind {
+                    FormKind::Word => 1.0,
+                    FormKind::Stem => STEM_WEIGHT,
+                    FormKind::Synonym => SYNONYM_WEIGHT,
+                    FormKind::Kin => KIN_WEIGHT,
+                };
+                if form.is_prefix {
+                    forms.beginnings.push((&form.term, at, weight));
+                } else {
+                    let whole = forms.whole.entry(&form.term).or_default();
+                    whole.push((at, weight));
+                }
+            }
+        }
+        forms
+    }
+
+    /// Adds what a term of a text counts to each term of the query; one that only begins alike counts where it is no other.
+    fn count(&self, term: &str, found: &mut [f64]) {
+        if let Some(whole) = self.whole.get(term) {
+            for (at, weight) in whole {
+                found[*at] += weight;
+            }
+            return;
+        }
+        for (start, at, weight) in &self.beginnings {
+            if term.starts_with(start) {
+                found[*at] += weight;
+            }
         }
     }
-    forms
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use infold_log::{EventId, Seq};
 use infold_store::{Durability, Metadata, Status};
 
 use crate::{
-    ask, condense, config, count, eval, export, fold, import, manage, mcp, models, provider,
-    redact, search, serve,
+    ask, condense, config, count, eval, export, fold, import, layers, manage, mcp, models,
+    provider, redact, search, serve, state,
 };
 
 /// Stores everything an agent has said and seen, and folds it to fit the model's window.
@@ -109,6 +109,11 @@ pub enum CliCommand {
     Search(search::SearchArgs),
     /// Print messages in full, including hidden ones
     Recall(RecallArgs),
+    /// Show or change the layered state of a task: goal, rules, phase, memory, plan
+    State(state::StateArgs),
+    /// Build the document that a model is shown of a task's layered state
+    #[command(subcommand)]
+    Layers(layers::LayersCommand),
     /// Fold a task as far as its window requires, and no further
     Manage(manage::ManageArgs),
     /// Replace messages by a summary in the view: your text, or a generated one
@@ -444,7 +449,7 @@ pub struct PinTarget {
     pub note: Option<String>,
 }
 
-fn parse_point(text: &str) -> Result<Target, String> {
+pub fn parse_point(text: &str) -> Result<Target, String> {
     let target = match text.strip_prefix('e') {
         Some(event) => event.parse().map(Target::Event),
         None => text.parse().map(Target::Message),

@@ -257,6 +257,7 @@ fn turn(
             summarizer: &mut *setup.summarizer,
             hooks: &setup.hooks,
             frame: call.frame.clone(),
+            layers: Some(&call.layers),
         };
         let mut handle = |news: infold::TurnEvent<'_>| live.handle(news);
         if has_prompt {
@@ -374,6 +375,8 @@ fn turn_error(error: TurnError, unanswered: &str) -> CliError {
         }
         TurnError::Unanswered(CallFailure::Call(error)) => CliError::from(*error),
         TurnError::Reply(error) => CliError::from(error),
+        TurnError::Layers(error) => CliError::no(error)
+            .hint("raise `layers.max_tokens`, or shorten the system and task layers"),
         TurnError::Task(error) => CliError::from(error),
     }
 }

@@ -293,6 +293,7 @@ impl From<StepError> for CliError {
         };
         let hint: Cow<'_, str> = match error {
             Refused::Past(error) => return error.into(),
+            Refused::State { .. } => "`infold state TASK get` shows the state".into(),
             Refused::NothingToUndo => "`infold log TASK` shows the steps".into(),
             Refused::NothingToRedo => "only an undo with nothing after it can be redone".into(),
             Refused::Already => "nothing was changed".into(),

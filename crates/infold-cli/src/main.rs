@@ -10,6 +10,8 @@ mod signals;
 mod task;
 mod inspect;
 mod recall;
+mod state;
+mod layers;
 mod search;
 mod steps;
 mod redact;
@@ -147,6 +149,8 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
         CliCommand::Folds(args) => inspect::folds(contexts, &args, out),
         CliCommand::Search(args) => search::run(contexts, &args, out),
         CliCommand::Recall(args) => recall::recall(contexts, &args, out),
+        CliCommand::State(args) => state::run(contexts, &args, out),
+        CliCommand::Layers(command) => layers::run(contexts, config, &command, out),
         CliCommand::Truncate { task, fraction } => {
             steps::take(contexts, hooks, &task, &Step::Truncate { fraction }, out)
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use infold::config::LayersConfig;
 use infold::connect::{self, OLLAMA_DEFAULT_WINDOW};
 use infold::models::UNKNOWN_WINDOW;
 use infold::{Config, Connection};
@@ -65,6 +66,8 @@ pub struct ModelCall {
     pub setup: FoldSetup,
     /// The request without its messages.
     pub frame: RequestFrame,
+    /// How the layered state of the task is shown.
+    pub layers: LayersConfig,
     // The connection works until this is dropped.
     _runtime: CallRuntime,
 }
@@ -120,6 +123,7 @@ impl ModelCall {
             connection,
             setup,
             frame,
+            layers: config.layers.clone(),
             _runtime: runtime,
         })
     }

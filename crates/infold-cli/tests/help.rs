@@ -36,6 +36,8 @@ fn the_first_page_names_every_command() {
       folds        List all folds: what they hide, and whether they are active
       search       Find messages by their words in all tasks, including hidden ones
       recall       Print messages in full, including hidden ones
+      state        Show or change the layered state of a task: goal, rules, phase, memory, plan
+      layers       Build the document that a model is shown of a task's layered state
       manage       Fold a task as far as its window requires, and no further
       condense     Replace messages by a summary in the view: your text, or a generated one
       truncate     Hide the oldest rounds behind a marker

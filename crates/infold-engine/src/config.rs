@@ -1,10 +1,10 @@
 //! The configuration: `config.yaml`, its layers, and the environment.
 
 mod environment;
-mod problem;
+pub(crate) mod problem;
 mod reader;
 mod sections;
-mod yaml;
+pub(crate) mod yaml;
 mod layers;
 mod restricted;
 mod entries;
@@ -21,12 +21,14 @@ pub use problem::{ConfigError, ConfigProblem};
 pub use reader::EnvLookup;
 pub use restricted::RestrictedKey;
 
+use infold_layers::{Field, Part, Shares, Transitions};
+
 use crate::models::{self, Model, Prices};
 use crate::profile::{KeepRecent, Origin, Profile, ResolvedProfile, Setting, Settings};
 use crate::recall::RecallLimits;
 
 /// The sections of a configuration, and the keys beside them.
-pub const SECTIONS: [&str; 11] = [
+pub const SECTIONS: [&str; 12] = [
     "context_storage",
     "llm",
     "profiles",
@@ -38,6 +40,7 @@ pub const SECTIONS: [&str; 11] = [
     "mcp_servers",
     "redact",
     "recall",
+    "layers",
 ];
 
 /// The APIs that the proxy speaks: one for each wire.
@@ -64,6 +67,8 @@ pub struct Config {
     pub redact: Setting<bool>,
     /// What is recalled by itself.
     pub recall: RecallConfig,
+    /// What of a task's layered state is shown.
+    pub layers: LayersConfig,
     /// Settings that the environment makes for every model.
     pub environment: Settings,
     /// The model that the environment names.
@@ -97,6 +102,33 @@ impl RecallConfig {
             tokens: self.tokens.as_ref().map_or(default.tokens, |set| set.value),
             excerpts: self.excerpts.value as usize,
         })
+    }
+}
+
+/// What of a task's layered state is shown, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayersConfig {
+    /// The tokens of it, instead of 10 % of the window.
+    pub max_tokens: Option<Setting<u64>>,
+    /// How many of the last turns are a part of it.
+    pub recent_turns: Setting<u64>,
+    /// The share of each part.
+    pub shares: Shares,
+    /// The shares that were set, in percent.
+    pub set_shares: Vec<(Part, Setting<u64>)>,
+    /// Items that match the goal less are left out.
+    pub threshold: Setting<f64>,
+    /// The fields whose items are ranked by how well they match the goal.
+    pub ranked: Vec<Field>,
+    /// Which phases may follow which, where a model sets the phase.
+    pub transitions: Transitions,
+}
+
+impl LayersConfig {
+    /// Returns the tokens that a document may take of a window.
+    pub fn max_tokens(&self, window: u64) -> u64 {
+        let set = self.max_tokens.as_ref().map(|set| set.value);
+        set.unwrap_or(window / 10)
     }
 }
 
@@ -261,6 +293,15 @@ impl Default for Config {
                 tokens: None,
                 excerpts: default(RecallLimits::of_window(0).excerpts as u64),
             },
+            layers: LayersConfig {
+                max_tokens: None,
+                recent_turns: default(5),
+                shares: Shares::default(),
+                set_shares: Vec::new(),
+                threshold: default(0.0),
+                ranked: vec![Field::Summaries, Field::Facts],
+                transitions: Transitions::default(),
+            },
             environment: Settings::default(),
             model: None,
             profile: None,
@@ -293,7 +334,7 @@ impl Config {
     /// Says whether a text looks like a configuration of infold: many programs have a `config.yaml`.
     pub fn is_ours(text: &str) -> bool {
         // `redact` counts with any value: `redact: yes` must be an error, not ignored.
-        let ours = "context_storage llm profiles summarizer serve redact recall";
+        let ours = "context_storage llm profiles summarizer serve redact recall layers";
         let key = |line: &str| {
             let key = line.split_once(':').map(|(key, _)| key.trim_end());
             key.is_some_and(|key| ours.split(' ').any(|it| it == key))

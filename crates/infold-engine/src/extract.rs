@@ -26,6 +26,7 @@ use infold_wire::{Message, TypedTextFilter, is_compaction};
 use crate::references;
 use candidates::CandidatePool;
 use errors::OpenErrors;
+pub(crate) use excerpt::select_sentences;
 use excerpt::{CitedText, cut_middle, mark_cuts};
 use facts::persist;
 use names::{Affinity, MentionOrigin, NameTable};

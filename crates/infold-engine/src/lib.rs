@@ -42,6 +42,7 @@ pub mod summarizer;
 pub mod manage;
 pub mod step;
 pub mod recall;
+pub mod layers;
 pub mod redact;
 pub mod numbers;
 pub mod show;

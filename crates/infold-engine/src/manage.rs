@@ -171,7 +171,7 @@ pub fn rehearse(
     };
     let mut executor = Executor::Simulates {
         log,
-        state: log.state().clone(),
+        state: Box::new(log.state().clone()),
     };
     pass.fold(&mut executor, summarizer)?;
     Ok(pass.outcome)

@@ -10,7 +10,7 @@ use infold_wire::request::{
     plain_chat, remove_cache_markers, system_texts,
 };
 use infold_wire::tokens::{Encoding, count};
-use infold_wire::{Alternation, Converter, Message, Wire, without_thinking};
+use infold_wire::{Alternation, Converter, Message, Wire, quote, render_text, without_thinking};
 
 /// A request in `request.json`.
 #[derive(Debug)]
@@ -36,6 +36,9 @@ impl RequestFile {
         let mut frame = frame.clone();
         if frame.wire.has_separate_system_prompt() {
             frame.system = system(log, &floor)?;
+            frame
+                .system
+                .extend(frame.context.take().as_deref().map(quote));
         }
         let mut sheet = RequestWriter {
             file: log.aside(Working::Request)?,
@@ -71,6 +74,7 @@ impl RequestFile {
             None
         };
         let mut converter = Converter::new(frame.wire);
+        let mut context = frame.context.as_deref();
         for (at, piece) in view.pieces().iter().enumerate() {
             let native = match &piece.shows {
                 Shows::Verbatim(span) => log.is_native(*span, frame.wire)?,
@@ -83,6 +87,13 @@ impl RequestFile {
             log.render_piece(piece, &mut |source, bytes| {
                 if frame.wire.has_separate_system_prompt() && is_system(source, &floor) {
                     return Ok(());
+                }
+                if !is_system(source, &floor)
+                    && let Some(text) = context.take()
+                {
+                    // It follows the system prompt, which such a wire keeps in the first messages.
+                    write_converted(&mut sheet, |out| converter.finish(out))?;
+                    sheet.message(&render_text(frame.wire, Role::System, text))?;
                 }
                 let is_stale =
                     stale.is_some_and(|stale| source.seq().is_some_and(|seq| seq <= stale));
@@ -149,12 +160,13 @@ fn without_secrets(log: &Log, tools: &str) -> String {
     String::from_utf8_lossy(&log.without_secrets(blanked.as_bytes())).into_owned()
 }
 
-/// Returns the size of the frame of a request: tools and parameters, not the system prompt.
+/// Returns the size of the frame of a request: tools, parameters and what follows the system prompt, not the prompt itself.
 pub fn size(frame: &RequestFrame) -> Size {
     let tools = frame.tools.as_deref().unwrap_or_default();
+    let context = frame.context.as_deref().unwrap_or_default();
     Size {
-        tokens: count(Encoding::O200k, tools),
-        bytes: (frame.head().len() + RequestFrame::TAIL.len()) as u64,
+        tokens: count(Encoding::O200k, tools) + count(Encoding::O200k, context),
+        bytes: (frame.head().len() + context.len() + RequestFrame::TAIL.len()) as u64,
     }
 }
 

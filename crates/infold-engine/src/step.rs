@@ -7,12 +7,14 @@ mod read;
 pub use permission::Permission;
 pub use place::target;
 
+use infold_layers::{Author, Change, Transitions};
 use infold_log::steer::{self, Cover, Refused, Side, Target};
 use infold_log::{Budget, Cause, EventId, Limits, Past as _, Pinned, Seq, Span, View};
 use infold_store::{Contexts, Log, LogError, StepError, TaskError, Trigger, Writer};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::layers::{StateError, change_state, explain_change};
 use crate::numbers::{count, number};
 use crate::summarizer::Extractive;
 use crate::{Aim, Draft, Hooks, ManageError, Strategy, draft};
@@ -66,6 +68,13 @@ pub enum Step {
     Note {
         /// The text.
         text: String,
+    },
+    /// Changes the layered state.
+    State {
+        /// Who changes it.
+        author: Author,
+        /// The changes, all or none.
+        changes: Vec<Change>,
     },
     /// Removes a pin.
     Unpin {
@@ -154,6 +163,7 @@ impl Step {
                 let text = format!("{id}: pinned a note");
                 (text, json!({"note": id.to_string()}))
             }
+            Step::State { author, changes } => change(writer, *author, changes)?,
             Step::Unpin { what } => {
                 writer.unpin(*what)?;
                 let name = match what {
@@ -166,6 +176,27 @@ impl Step {
         let inverse = if *self == Step::Undo { "redo" } else { "undo" };
         Ok(report(writer, before, (text, json), inverse)?)
     }
+}
+
+fn change(
+    writer: &mut Writer,
+    author: Author,
+    changes: &[Change],
+) -> Result<StepReport, StepError> {
+    let changed = change_state(writer, author, changes, &Transitions::default());
+    let id = changed.map_err(|error| match error {
+        StateError::Change(error) => Refused::State {
+            why: explain_change(&error),
+        },
+        StateError::Log(error) => Refused::Past(error),
+    })?;
+    let mut fields: Vec<&str> = changes.iter().map(|one| one.field().path()).collect();
+    fields.dedup();
+    let what = match &fields[..] {
+        [field] => (*field).to_owned(),
+        fields => count(fields.len() as u64, "field"),
+    };
+    Ok((format!("{id}: changed {what}"), json!({"fields": fields})))
 }
 
 /// Folds a draft, with the permission that was asked for before it was written.

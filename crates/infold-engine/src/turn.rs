@@ -4,6 +4,7 @@ mod too_long;
 mod silent_cut;
 mod undelivered;
 
+use infold_layers::BuildError;
 use infold_log::{EventId, Past as _, Role, Span, View};
 use infold_provider::{CallError, CallEvent, CallReply};
 use infold_store::{
@@ -12,9 +13,12 @@ use infold_store::{
 };
 use infold_wire::provider_error::RequestSize;
 use infold_wire::request::{RequestFrame, credentials};
+use infold_wire::tokens::text_message;
 use infold_wire::{ProviderError, Reply, StopReason, TokenUsage};
 
+use crate::config::LayersConfig;
 use crate::connection::CallFailure;
+use crate::layers::{ContextError, ContextRequest, request_context, show_changing};
 use crate::recall::{RecalledExcerpt, indexed_mentions, recall_references};
 use crate::request::{self, RequestFile};
 use crate::{
@@ -42,6 +46,8 @@ pub struct TurnContext<'a> {
     pub hooks: &'a Hooks,
     /// All of the request but its messages.
     pub frame: RequestFrame,
+    /// How the layered state of the task is shown, if it is.
+    pub layers: Option<&'a LayersConfig>,
 }
 
 /// Something that happens while a turn is under way.
@@ -93,6 +99,9 @@ pub enum TurnError {
     /// There is nothing to reply to.
     #[error("{0}")]
     Nothing(&'static str),
+    /// The layered state does not fit.
+    #[error(transparent)]
+    Layers(#[from] BuildError),
     /// The conversation could not be made to fit.
     #[error(transparent)]
     Manage(#[from] ManageError),
@@ -116,6 +125,15 @@ pub enum TurnError {
     /// The task could not be read or written.
     #[error(transparent)]
     Task(#[from] TaskError),
+}
+
+impl From<ContextError> for TurnError {
+    fn from(error: ContextError) -> TurnError {
+        match error {
+            ContextError::Build(error) => TurnError::Layers(error),
+            ContextError::Log(error) => error.into(),
+        }
+    }
 }
 
 impl From<LogError> for TurnError {
@@ -146,9 +164,11 @@ impl TurnContext<'_> {
     /// Folds until the request fits, sends it, and records the reply.
     pub fn turn(&mut self, listener: TurnListener<'_>) -> Result<TurnReply, TurnError> {
         self.check()?;
+        let shown = self.add_layers()?;
         self.aim.frame = request::size(&self.frame);
+        self.aim.frame.tokens += shown.as_deref().map_or(0, text_message);
         let mut overflow = Overflow::default();
-        let turned = self.turn_folding(&mut overflow, listener);
+        let turned = self.turn_folding(&mut overflow, shown.as_deref(), listener);
         match &turned {
             Ok(_) => self.remember(overflow.named),
             Err(_) => self.take_back(overflow.before),
@@ -160,6 +180,7 @@ impl TurnContext<'_> {
     fn turn_folding(
         &mut self,
         overflow: &mut Overflow,
+        layers: Option<&str>,
         listener: TurnListener<'_>,
     ) -> Result<TurnReply, TurnError> {
         let mut requests = 0;
@@ -177,6 +198,9 @@ impl TurnContext<'_> {
             let recalled = self.recall(outcome.after.tokens);
             if !recalled.is_empty() {
                 listener(TurnEvent::Recalled(&recalled));
+            }
+            if let Some(layers) = layers {
+                show_changing(self.writer, layers)?;
             }
             let estimate = outcome.after.tokens;
             let (trouble, error) = match self.exchange(&mut requests, listener)? {
@@ -219,6 +243,24 @@ impl TurnContext<'_> {
             refused = Some(error);
         }
         unreachable!("the last time round returns")
+    }
+
+    /// Puts what of the layered state seldom changes into the frame; returns what goes to the end of the request.
+    fn add_layers(&mut self) -> Result<Option<String>, TurnError> {
+        let Some(config) = self.layers else {
+            return Ok(None);
+        };
+        let max_tokens = config.max_tokens(self.aim.budget.window());
+        let request = ContextRequest {
+            max_tokens,
+            now: infold_store::now(),
+            config,
+        };
+        let Some(context) = request_context(self.writer.log(), &request)? else {
+            return Ok(None);
+        };
+        self.frame.context = context.stable;
+        Ok(context.changing)
     }
 
     /// Adds excerpts of hidden messages that the request refers to, as far as there is room beside a view of so many tokens.

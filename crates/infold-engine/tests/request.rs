@@ -46,6 +46,7 @@ fn sent(messages: &[String], window: u64, tools: Option<String>) -> String {
         aim,
         summarizer: &mut Extractive,
         hooks: &Hooks::default(),
+        layers: Some(&Config::default().layers),
     };
     let turned = talk.turn(&mut |_| {});
     let seen = server.last().expect("a request");

@@ -114,6 +114,7 @@ impl World {
             summarizer: &mut Extractive,
             hooks: &Hooks::default(),
             frame,
+            layers: None,
         };
         call(&mut talk)
     }

@@ -21,6 +21,11 @@ pub enum Event {
     Unpin(Pinned),
     /// An excerpt of a hidden message is shown at the end of the last one, so that the view only grows.
     Recall(Recall),
+    /// The layered state of the task changes; what it says lives in the log.
+    State {
+        /// A person changed it: `undo` takes it back.
+        is_step: bool,
+    },
     /// Anything that does not change what is shown: where the log comes from, usage, tool records, status.
     Fact,
 }
@@ -59,15 +64,24 @@ pub enum Cause {
     Window,
 }
 
-/// An excerpt of a hidden message, or look-ups that a reply was made with; what they say lives in the log.
+/// An excerpt of a hidden message, look-ups that a reply was made with, or a text of the layered state; what they say lives in
+/// the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recall {
     /// The message at whose end it is shown; of look-ups, the last message of the reply.
     pub at: Seq,
-    /// The hidden message that it quotes; none of look-ups, which are shown as long as their reply is.
+    /// The hidden message that it quotes; none of look-ups, which are shown as long as their reply is; of a text that quotes
+    /// no message the one at whose end it is shown.
     pub source: Option<Seq>,
     /// Tokens that it adds.
     pub tokens: u64,
+}
+
+impl Recall {
+    /// The hidden message that it quotes, if it quotes one.
+    pub fn quoted(&self) -> Option<Seq> {
+        self.source.filter(|source| *source != self.at)
+    }
 }
 
 /// What a pin holds in view.
@@ -100,6 +114,7 @@ impl Event {
             | Event::Rewind(_)
             | Event::Pin(_)
             | Event::Unpin(_) => true,
+            Event::State { is_step } => *is_step,
             Event::Undo | Event::Redo | Event::Recall(_) | Event::Fact => false,
         }
     }

@@ -55,7 +55,7 @@ pub use message::{Call, Facts, Link, LinkKind, Record, Role, Sums};
 pub use past::{Memory, Past};
 pub use round::{Heard, Rounds};
 pub use seq::{EventId, Point, Seq, Span, SpanError};
-pub use shown::{Folded, Item, Mask, Place, Shown};
+pub use shown::{Folded, Item, Mask, Place, Shown, StateChanges};
 pub use state::{State, before};
 pub use unit::{goes_with_previous, pinned_rounds, reach, tied_to, torn};
 pub use valid::{Fault, Line, Reading, Source, Verdict, check};

@@ -88,7 +88,7 @@ impl Memory {
         let mut state = self.state.clone();
         let Ok(mark) = state.event(event, pass, time, self);
         let id = state.last_event().expect("an event was just applied");
-        if !matches!(event, Event::Fact) {
+        if !matches!(event, Event::Fact | Event::State { .. }) {
             self.rounds = match state.shown().open_end() {
                 Some(seq) => self.heard[seq.get() as usize - 1].clone(),
                 None => Rounds::default(),

@@ -17,6 +17,31 @@ pub struct Shown {
     pub(crate) notes: BTreeMap<EventId, u64>,
     /// Excerpts, by the message that carries each and the event that added it.
     pub(crate) recalls: BTreeMap<(Seq, EventId), Recall>,
+    pub(crate) changes: StateChanges,
+}
+
+/// The changes of the layered state that are in force: a chain of events, each of which names the one before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StateChanges {
+    /// The newest one.
+    pub last: Option<EventId>,
+    /// Those of the chain that were undone while later ones stayed.
+    pub undone: BTreeSet<EventId>,
+}
+
+impl StateChanges {
+    /// Returns these changes without `step`, if there is one; `before` was in force before it.
+    pub(crate) fn without(&self, step: Option<EventId>, before: StateChanges) -> StateChanges {
+        match step {
+            Some(step) if self.last == Some(step) => before,
+            Some(step) => {
+                let mut changes = self.clone();
+                changes.undone.insert(step);
+                changes
+            }
+            None => self.clone(),
+        }
+    }
 }
 
 /// A run of messages, or a fold in their place.
@@ -105,6 +130,11 @@ impl Shown {
         self.notes.iter().map(|(id, tokens)| (*id, *tokens))
     }
 
+    /// The changes of the layered state that are in force.
+    pub fn state_changes(&self) -> &StateChanges {
+        &self.changes
+    }
+
     /// The masks in force on messages of a span.
     pub fn masks(&self, span: Span) -> impl Iterator<Item = (Seq, u32, Mask)> {
         let range = (span.from(), 0)..=(span.to(), u32::MAX);
@@ -121,16 +151,17 @@ impl Shown {
         };
         let items: usize = self.items.iter().map(item).sum();
         let rest = self.masks.len() + self.pins.len() + self.notes.len() + self.recalls.len();
-        (items + rest) as u64
+        (items + rest + self.changes.undone.len()) as u64
     }
 
-    /// Puts together what was taken apart for keeping: items, masks, pins, notes and recalled excerpts.
+    /// Puts together what was taken apart for keeping: items, masks, pins, notes, recalled excerpts and changes of the state.
     pub fn restore(
         items: Vec<Item>,
         masks: impl IntoIterator<Item = (Seq, u32, Mask)>,
         pins: impl IntoIterator<Item = Seq>,
         notes: impl IntoIterator<Item = (EventId, u64)>,
         recalls: impl IntoIterator<Item = (EventId, Recall)>,
+        changes: StateChanges,
     ) -> Shown {
         Shown {
             items,
@@ -144,6 +175,7 @@ impl Shown {
                 .into_iter()
                 .map(|(id, recall)| ((recall.at, id), recall))
                 .collect(),
+            changes,
         }
     }
 
@@ -340,7 +372,7 @@ impl Shown {
 
     fn carries(&self, recall: &Recall) -> bool {
         let is_needed = |source: Seq| source < recall.at && self.is_hidden(source);
-        self.place(recall.at) == Place::Open && recall.source.is_none_or(is_needed)
+        self.place(recall.at) == Place::Open && recall.quoted().is_none_or(is_needed)
     }
 
     fn push(&mut self, item: Item) {

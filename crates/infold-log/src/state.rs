@@ -100,6 +100,9 @@ impl State {
                     // A pass is one step: undoing it restores what was before its first event.
                     self.step = pass.filter(|first| self.step == Some(*first)).or(Some(id));
                     self.undone = None;
+                } else if matches!(event, Event::State { .. }) {
+                    // Redoing would drop the change, as it would hide a message.
+                    self.undone = None;
                 }
             }
         }
@@ -154,6 +157,7 @@ impl State {
             Event::Recall(recall) if shown.open_end() == Some(recall.at) => {
                 shown.recall(id, recall);
             }
+            Event::State { .. } => shown.changes.last = Some(id),
             Event::Undo | Event::Redo | Event::Recall(_) | Event::Fact => {}
         }
         Ok(())
@@ -180,6 +184,17 @@ impl State {
                     shown.recall(*id, *recall);
                 }
             }
+        }
+        if !mark.rewinds {
+            let then = Point {
+                seq: mark.after,
+                event: step.get(),
+            };
+            let changed = past.shown(then)?.changes.last == Some(step);
+            shown.changes = self
+                .shown
+                .changes
+                .without(changed.then_some(step), shown.changes);
         }
         self.undone = Some(id);
         self.shown = shown;

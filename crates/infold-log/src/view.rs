@@ -269,7 +269,7 @@ impl<'a, P: Past> Layout<'a, P> {
             tokens += record.sums.tokens - sums_before(*seq, self.past)?.tokens;
             for (id, recall) in self.shown.recalls(Span::one(*seq)) {
                 // A pin shows what it quotes.
-                if let Some(source) = recall.source
+                if let Some(source) = recall.quoted()
                     && self.exempt(source, self.past.record(source)?.round)
                 {
                     continue;

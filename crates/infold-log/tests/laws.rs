@@ -35,7 +35,7 @@ fn needed_recalls(talk: &Talk) -> Vec<(EventId, Recall)> {
     let Ok(pinned) = pinned_rounds(talk.shown(), &talk.log);
     let Ok(floor) = Floor::of(talk.shown(), &talk.log);
     let is_needed = |recall: &Recall| {
-        recall.source.is_none_or(|source| {
+        recall.quoted().is_none_or(|source| {
             let Ok(record) = talk.log.record(source);
             !pinned.contains(&record.round) && !floor.holds(source)
         })
@@ -86,11 +86,11 @@ proptest! {
         let all = needed_recalls(&talk).into_iter().map(|(id, recall)| (recall.at, id));
         prop_assert_eq!(carried(&talk), all.collect::<Vec<_>>());
         for (_, recall) in talk.shown().all_recalls() {
-            prop_assert!(recall.source.is_none_or(|source| talk.shown().is_hidden(source)));
+            prop_assert!(recall.quoted().is_none_or(|source| talk.shown().is_hidden(source)));
             prop_assert_eq!(talk.shown().place(recall.at), Place::Open);
         }
         while talk.step(Step::Unfold(0)).is_some() {}
-        let lookups = talk.shown().all_recalls().filter(|(_, recall)| recall.source.is_none());
+        let lookups = talk.shown().all_recalls().filter(|(_, recall)| recall.quoted().is_none());
         let lookups = lookups.map(|(id, recall)| (recall.at, id));
         prop_assert_eq!(carried(&talk), lookups.collect::<Vec<_>>());
     }
@@ -107,7 +107,7 @@ proptest! {
         prop_assume!(talk.step(Step::Undo).is_some() && without.step(Step::Undo).is_some());
         prop_assert_eq!(talk.shown().items(), without.shown().items());
         let is_kept = talk.shown().all_recalls().any(|(event, _)| event == id);
-        let is_needed = recall.source.is_none_or(|source| talk.shown().is_hidden(source))
+        let is_needed = recall.quoted().is_none_or(|source| talk.shown().is_hidden(source))
             && talk.shown().place(recall.at) == Place::Open;
         let Ok(rewound) = talk.log.mark(id.prev().expect("a fold comes before"));
         prop_assert!(is_kept == is_needed || rewound.step != talk.log.state().step());

@@ -1,6 +1,7 @@
 //! Events as they stand in `events.jsonl`.
 
 mod redact;
+mod state_change;
 mod usage;
 mod lookup;
 mod recall;
@@ -16,6 +17,7 @@ use crate::Status;
 pub use lookup::LookupLine;
 pub use recall::RecallLine;
 pub use redact::{Extent, RedactLine};
+pub use state_change::{StateAuthor, StateLine};
 pub use usage::{Failure, Purpose, Usage};
 
 /// An event as it stands in `events.jsonl`.
@@ -91,6 +93,8 @@ pub enum What {
     Recall(RecallLine),
     /// Look-ups that a reply was made with.
     Lookup(LookupLine),
+    /// The layered state of the task changed.
+    State(StateLine),
     /// Something this version does not know; it does not change what is shown.
     Other(String),
 }
@@ -192,9 +196,12 @@ impl EventLine {
             What::Pin(seq) => Event::Pin(Pin::Message(*seq)),
             What::Note { tokens, .. } => Event::Pin(Pin::Note { tokens: *tokens }),
             What::Unpin(pinned) => Event::Unpin(*pinned),
+            What::State(state) => Event::State {
+                is_step: state.author == StateAuthor::Person,
+            },
             What::Recall(recall) => Event::Recall(Recall {
                 at: recall.at,
-                source: Some(recall.source),
+                source: recall.source.or(Some(recall.at)),
                 tokens: recall.tokens,
             }),
             What::Lookup(lookup) => Event::Recall(Recall {
@@ -292,6 +299,7 @@ impl What {
             What::Redact(redact) => ("redact", redact.encode()),
             What::Recall(recall) => ("recall", recall.encode()),
             What::Lookup(lookup) => ("lookup", lookup.encode()),
+            What::State(state) => ("state", state.encode()),
             What::Other(kind) => (kind, String::new()),
         }
     }
@@ -428,6 +436,7 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         "redact" => What::Redact(RedactLine::decode(json)?),
         "recall" => What::Recall(RecallLine::decode(json)?),
         "lookup" => What::Lookup(LookupLine::decode(json)?),
+        "state" => What::State(StateLine::decode(json)?),
         other => What::Other(other.to_owned()),
     })
 }

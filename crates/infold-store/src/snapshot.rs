@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use infold_log::{Cause, EventId, Folded, Item, Mask, Recall, Seq, Shown, Span};
+use infold_log::{Cause, EventId, Folded, Item, Mask, Recall, Seq, Shown, Span, StateChanges};
 
 use crate::table::{Numbers, put};
 
@@ -49,13 +49,19 @@ pub fn encode(shown: &Shown) -> Vec<u8> {
         .for_each(|(id, tokens)| put(&mut out, &[id.get(), tokens]));
     // Most states have none; without them a snapshot is what it was before there were any.
     let recalls = shown.all_recalls().count() as u64;
-    if recalls > 0 {
+    let changes = shown.state_changes();
+    if recalls > 0 || changes.last.is_some() {
         put(&mut out, &[recalls]);
         shown.all_recalls().for_each(|(id, recall)| {
             let Recall { at, source, tokens } = recall;
             let source = source.map_or(0, Seq::get);
             put(&mut out, &[id.get(), at.get(), source, tokens]);
         });
+    }
+    if let Some(last) = changes.last {
+        put(&mut out, &[last.get(), changes.undone.len() as u64]);
+        let undone = changes.undone.iter();
+        undone.for_each(|id| put(&mut out, &[id.get()]));
     }
     out
 }
@@ -87,10 +93,20 @@ pub fn decode(bytes: &[u8]) -> Option<Shown> {
             Some((id, Recall { at, source, tokens }))
         })?
     };
+    let changes = if numbers.0.is_empty() {
+        StateChanges::default()
+    } else {
+        let last = EventId::new(numbers.u64()?)?;
+        let undone = list(&mut numbers, |numbers| EventId::new(numbers.u64()?))?;
+        StateChanges {
+            last: Some(last),
+            undone: undone.into_iter().collect(),
+        }
+    };
     numbers
         .0
         .is_empty()
-        .then(|| Shown::restore(items, masks, pins, notes, recalls))
+        .then(|| Shown::restore(items, masks, pins, notes, recalls, changes))
 }
 
 fn list<T>(

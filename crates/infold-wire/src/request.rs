@@ -23,6 +23,8 @@ pub struct RequestFrame {
     pub model: String,
     /// The system prompt, where it is no message: texts, as JSON strings.
     pub system: Vec<String>,
+    /// A text about the task that follows the system prompt, whatever the wire keeps that in.
+    pub context: Option<String>,
     /// Tool definitions in the form of the wire: a JSON array.
     pub tools: Option<String>,
     /// Which tool to call, as [`crate::tools::write_tool_choice`] gives it.
@@ -56,6 +58,7 @@ impl RequestFrame {
             wire,
             model: model.to_owned(),
             system: Vec::new(),
+            context: None,
             tools: None,
             tool_choice: None,
             max_tokens: None,

@@ -75,6 +75,13 @@ impl Config {
         list.set("recall.auto", &self.recall.auto);
         list.optional("recall.tokens", &self.recall.tokens);
         list.set("recall.excerpts", &self.recall.excerpts);
+        let layers = &self.layers;
+        list.optional("layers.max_tokens", &layers.max_tokens);
+        list.set("layers.recent_turns", &layers.recent_turns);
+        list.set("layers.threshold", &layers.threshold);
+        for (part, share) in &layers.set_shares {
+            list.set(&format!("layers.shares.{}", part.name()), share);
+        }
         for (section, origin) in &self.unread {
             list.push(section, json!("(kept for later)"), origin);
         }

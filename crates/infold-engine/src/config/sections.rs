@@ -3,10 +3,15 @@
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-use super::problem::ConfigProblem;
+use infold_layers::{Field, PHASES, Part};
+
+use super::problem::{ConfigProblem, nearest};
 use super::reader::{ConfigReader, Scalar, Section, replace, value_problem};
 use super::yaml::{Member, Node, NodeKind};
-use super::{APIS, Config, ConfiguredModel, NamedProfile, Provider, SECTIONS, SERVED_APIS, Secret};
+use super::{
+    APIS, Config, ConfiguredModel, LayersConfig, NamedProfile, Provider, SECTIONS, SERVED_APIS,
+    Secret,
+};
 use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 use crate::profile::{KeepRecent, Setting, Settings, Threshold};
 use crate::strategy::STRATEGY_NAMES;
@@ -28,6 +33,7 @@ pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &No
                 config.hooks.after_fold = read_command(&mut hooks, "after_fold");
             }
             "recall" => read_recall(config, top.reader, node),
+            "layers" => read_layers(config, top.reader, node),
             "tools" => config
                 .unread
                 .push(("tools", top.reader.origin(member.line))),
@@ -76,6 +82,95 @@ fn read_recall(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
     let count = |scalar: &Scalar| scalar.integer().filter(|count| (1..=20).contains(count));
     let excerpts = section.value("excerpts", "a number from 1 to 20", count);
     replace(&mut recall.excerpts, excerpts);
+}
+
+fn read_layers(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
+    let keys = "max_tokens recent_turns shares threshold ranked transitions";
+    let mut section = reader.section("layers", node, keys);
+    let layers = &mut config.layers;
+    layers.max_tokens = section.positive("max_tokens", "a number of tokens");
+    let turns = |scalar: &Scalar| scalar.integer().filter(|turns| (0..=20).contains(turns));
+    let turns = section.value("recent_turns", "a number from 0 to 20", turns);
+    replace(&mut layers.recent_turns, turns);
+    let share = |scalar: &Scalar| scalar.number().filter(|share| (0.0..=1.0).contains(share));
+    let threshold = section.value("threshold", "a number from 0 to 1", share);
+    replace(&mut layers.threshold, threshold);
+    if let Some(member) = section.get("shares") {
+        let names = Part::ALL.map(Part::name).join(" ");
+        let mut shares = section
+            .reader
+            .section("layers.shares", &member.value, &names);
+        for part in Part::ALL {
+            let percent = |scalar: &Scalar| scalar.integer().filter(|percent| *percent <= 100);
+            let set = shares.value(part.name(), "a percentage from 0 to 100", percent);
+            if let Some(set) = set
+                && layers.shares.set(part, set.value as i64).is_ok()
+            {
+                layers.set_shares.push((part, set));
+            }
+        }
+    }
+    if let Some(member) = section.get("ranked") {
+        layers.ranked = read_fields(section.reader, &member.value);
+    }
+    if let Some(member) = section.get("transitions") {
+        read_transitions(layers, section.reader, &member.value);
+    }
+}
+
+/// Reads names of fields; a wrong one is reported with the nearest.
+fn read_fields(reader: &mut ConfigReader<'_>, node: &Node) -> Vec<Field> {
+    let names: Vec<&str> = Field::all()
+        .filter(|field| field.is_list())
+        .map(Field::name)
+        .collect();
+    let words = read_words(reader, "layers.ranked", node, &names);
+    words.iter().filter_map(|word| Field::find(word)).collect()
+}
+
+fn read_transitions(layers: &mut LayersConfig, reader: &mut ConfigReader<'_>, node: &Node) {
+    let path = "layers.transitions";
+    let section = reader.section(path, node, &PHASES.join(" "));
+    for member in section.members() {
+        let path = format!("{path}.{}", member.key);
+        let to = read_words(section.reader, &path, &member.value, &PHASES);
+        layers.transitions.allow(&member.key, to);
+    }
+}
+
+/// Reads a list of words, each of which must be one of `words`.
+fn read_words(
+    reader: &mut ConfigReader<'_>,
+    path: &str,
+    node: &Node,
+    words: &[&str],
+) -> Vec<String> {
+    let expected = format!("a list of {}", words.join(", "));
+    let NodeKind::List(items) = &node.kind else {
+        if !node.is_null() {
+            let problem = value_problem(path, &expected, "something else".to_owned());
+            reader.report(node.line, problem);
+        }
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for item in items {
+        let Some(scalar) = reader.scalar(path, item, &expected) else {
+            continue;
+        };
+        if words.contains(&scalar.text.as_str()) {
+            found.push(scalar.text);
+        } else {
+            let problem = ConfigProblem::Value {
+                key: path.to_owned(),
+                expected: expected.clone(),
+                found: format!("`{}`", infold_wire::shorten(&scalar.text, 60)),
+                nearest: nearest(&scalar.text, words.iter().copied()),
+            };
+            reader.report(item.line, problem);
+        }
+    }
+    found
 }
 
 pub(super) const DAYS: &str = "a number of days, from 0 to 36500";

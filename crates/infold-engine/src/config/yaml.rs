@@ -9,7 +9,7 @@ use super::problem::ConfigProblem;
 
 /// A line of one of the files that are read together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FileLine {
+pub(crate) struct FileLine {
     /// The index of the file.
     pub file: usize,
     /// Counted from 1.
@@ -18,7 +18,7 @@ pub(super) struct FileLine {
 
 /// A YAML value and the line it starts on.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(crate) struct Node {
     pub line: FileLine,
     pub kind: NodeKind,
     /// How many nodes it consists of, itself among them; a long text counts as several.
@@ -26,7 +26,7 @@ pub(super) struct Node {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum NodeKind {
+pub(crate) enum NodeKind {
     /// A text as written; a plain one may be a number, a boolean or null.
     Scalar {
         text: String,
@@ -38,14 +38,14 @@ pub(super) enum NodeKind {
 
 /// One key of a mapping.
 #[derive(Clone, Debug)]
-pub(super) struct Member {
+pub(crate) struct Member {
     pub key: String,
     pub line: FileLine,
     pub value: Node,
 }
 
 /// A problem of the text itself, and its line.
-pub(super) type LineProblem = (FileLine, ConfigProblem);
+pub(crate) type LineProblem = (FileLine, ConfigProblem);
 
 /// No configuration is larger; a larger one is a mistake or an attack. An alias counts as all that
 /// it stands for, which bounds aliases of aliases.
@@ -55,15 +55,40 @@ const MAX_BYTES: usize = 1 << 20;
 /// A text counts as one more node for each so many bytes, so that copies of a long one are bounded too.
 const BYTES_PER_NODE: usize = 64;
 
+/// How large a document may be.
+#[derive(Clone, Copy)]
+pub(crate) struct YamlLimits {
+    /// In nodes; an alias counts as all that it stands for, and a long text as several.
+    pub nodes: usize,
+    /// In bytes.
+    pub bytes: usize,
+}
+
 /// Parses a text of at most one document, the file of this index; an empty one gives none.
-pub(super) fn parse(text: &str, file: usize) -> Result<Option<Node>, LineProblem> {
+pub(crate) fn parse(text: &str, file: usize) -> Result<Option<Node>, LineProblem> {
+    let limits = YamlLimits {
+        nodes: MAX_NODES,
+        bytes: MAX_BYTES,
+    };
+    parse_within(text, file, limits)
+}
+
+/// As [`parse`], within limits of the caller's.
+pub(crate) fn parse_within(
+    text: &str,
+    file: usize,
+    limits: YamlLimits,
+) -> Result<Option<Node>, LineProblem> {
     let at = |line| FileLine { file, line };
-    if text.len() > MAX_BYTES {
+    if text.len() > limits.bytes {
         return Err((at(1), ConfigProblem::TooLarge));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parser = Parser::new_from_str(text);
-    let mut tree = TreeBuilder::default();
+    let mut tree = TreeBuilder {
+        max_nodes: limits.nodes,
+        ..TreeBuilder::default()
+    };
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
             let line = at(error.marker().line());
@@ -81,6 +106,7 @@ struct TreeBuilder {
     open: Vec<OpenNode>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
+    max_nodes: usize,
 }
 
 /// A list or a mapping whose end has not come yet.
@@ -230,7 +256,7 @@ impl TreeBuilder {
 
     fn count(&mut self, more: usize, line: FileLine) -> Result<(), LineProblem> {
         self.nodes += more;
-        if self.nodes > MAX_NODES {
+        if self.nodes > self.max_nodes {
             return Err((line, ConfigProblem::TooLarge));
         }
         Ok(())

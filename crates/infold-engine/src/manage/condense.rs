@@ -344,7 +344,7 @@ impl Draft {
     ) -> Result<Option<Draft>, ManageError> {
         let executor = Executor::Simulates {
             log,
-            state: log.state().clone(),
+            state: Box::new(log.state().clone()),
         };
         let cover = match asked {
             Some(span) => Some(steer::cover(log.state(), span, log)?),
@@ -416,7 +416,7 @@ pub(super) fn drafted(
     };
     let executor = Executor::Simulates {
         log,
-        state: log.state().clone(),
+        state: Box::new(log.state().clone()),
     };
     let found = match asked {
         None => pass.choose_cover(&executor)?,

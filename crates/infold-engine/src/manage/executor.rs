@@ -15,7 +15,7 @@ pub enum Executor<'a> {
         /// The log.
         log: &'a Log,
         /// The state it would be in.
-        state: State,
+        state: Box<State>,
     },
 }
 

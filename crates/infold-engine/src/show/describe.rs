@@ -1,6 +1,7 @@
 //! Describes events in a few words.
 
-use infold_store::{Extent, Purpose, Status, What};
+use infold_log::Seq;
+use infold_store::{Extent, Purpose, RecallLine, Status, What};
 
 use crate::numbers::{count, number};
 
@@ -82,9 +83,15 @@ pub fn describe(what: &What) -> String {
                 ),
             }
         }
+        What::Recall(RecallLine {
+            source: None,
+            at,
+            tokens,
+            ..
+        }) => format!("layered state at {at} ({} tokens)", number(*tokens)),
         What::Recall(recall) => format!(
             "recall {} at {}, which refers to {} ({} tokens)",
-            recall.source,
+            recall.source.map_or(0, Seq::get),
             recall.at,
             infold_wire::shorten(&recall.reference, 80),
             number(recall.tokens)
@@ -94,6 +101,7 @@ pub fn describe(what: &What) -> String {
             lookup.span,
             number(lookup.tokens)
         ),
+        What::State(state) => format!("state {}", infold_wire::shorten(&state.changes, 200)),
         What::Other(kind) => kind.clone(),
     }
 }

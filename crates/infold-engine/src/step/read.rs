@@ -1,13 +1,15 @@
 //! Reads a step from JSON.
 
+use infold_layers::Author;
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Seq};
 use serde_json::{Map, Value};
 
 use super::{Step, target};
+use crate::layers::read_changes;
 
 /// All steps, and the members of each.
-const STEPS: [(&str, &[&str]); 10] = [
+const STEPS: [(&str, &[&str]); 11] = [
     ("condense", &["from", "to", "text"]),
     ("truncate", &["fraction"]),
     ("mask", &["seq", "part"]),
@@ -18,6 +20,7 @@ const STEPS: [(&str, &[&str]); 10] = [
     ("pin", &["seq"]),
     ("note", &["text"]),
     ("unpin", &["seq", "note"]),
+    ("state", &["changes"]),
 ];
 
 /// The share of the visible rounds that `truncate` hides by default.
@@ -101,6 +104,10 @@ impl StepObject<'_> {
             },
             "note" => Step::Note {
                 text: self.text("text")?,
+            },
+            "state" => Step::State {
+                author: Author::Person,
+                changes: read_changes(self.get("changes"))?,
             },
             _ => Step::Unpin {
                 what: match (self.get("seq"), self.get("note")) {

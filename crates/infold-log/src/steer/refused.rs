@@ -21,6 +21,12 @@ pub enum Refused<E> {
         /// The last one there is.
         last: u64,
     },
+    /// The layered state cannot be changed so.
+    #[error("{why}")]
+    State {
+        /// What stands in the way.
+        why: String,
+    },
     /// Nothing happened that early.
     #[error("nothing was recorded at or before that time")]
     TooEarly,

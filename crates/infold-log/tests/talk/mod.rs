@@ -181,6 +181,12 @@ impl Talk {
                 source: None,
                 tokens: 6,
             })),
+            // A text of the layered state, which quotes none either.
+            Step::Recall(source) if source % 4 == 1 => Some(Event::Recall(Recall {
+                at: self.shown().open_end()?,
+                source: self.shown().open_end(),
+                tokens: 6,
+            })),
             Step::Recall(source) => {
                 let hidden = |seq: &Seq| self.shown().is_hidden(*seq);
                 let hidden: Vec<Seq> = self.path().into_iter().filter(hidden).collect();
@@ -192,6 +198,7 @@ impl Talk {
                 };
                 (source < at).then_some(Event::Recall(recall))
             }
+            Step::State(is_step) => Some(Event::State { is_step }),
             Step::Fact => Some(Event::Fact),
         }
     }

@@ -58,6 +58,8 @@ pub enum Step {
     Unnote(u16),
     /// An excerpt of one of the hidden messages, at the end of what is shown.
     Recall(u16),
+    /// A change of the layered state, by a person or not.
+    State(bool),
     Fact,
 }
 
@@ -149,6 +151,7 @@ pub fn any_step() -> impl Strategy<Value = Step> {
         6 => any_rewind(),
         4 => any_pin(),
         4 => any::<u16>().prop_map(Step::Recall),
+        2 => any::<bool>().prop_map(Step::State),
         1 => Just(Step::Fact),
     ]
 }

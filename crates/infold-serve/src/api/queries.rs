@@ -1,5 +1,9 @@
 //! Routes that read tasks: log, view, folds, recall, search.
 
+use infold::layers::{
+    ContextError, ContextRequest, build_context, built_json, read_state, state_json,
+};
+use infold::models::UNKNOWN_WINDOW;
 use infold::search::{
     SearchError, SearchMode, SearchQuery, answer_json, parse_end_time, parse_role, parse_time,
 };
@@ -70,6 +74,32 @@ pub fn recall(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
         }
         Ok(())
     })))
+}
+
+/// `GET /infold/api/tasks/{task}/state`
+pub fn state(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let seen = seen(api, request)?;
+    let state = read_state(&seen.log, &seen.shown)?;
+    Ok(ApiReply::Json(state_json(&state, None)))
+}
+
+/// `GET /infold/api/tasks/{task}/layers`
+pub fn layers(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let seen = seen(api, request)?;
+    let config = &api.config.layers;
+    let asked = ContextRequest {
+        max_tokens: request
+            .number("max_tokens")?
+            .unwrap_or_else(|| config.max_tokens(UNKNOWN_WINDOW)),
+        now: infold_store::now(),
+        config,
+    };
+    let built = build_context(&seen.log, &seen.shown, &asked);
+    let built = built.map_err(|error| match error {
+        ContextError::Build(error) => ApiError::bad(error.to_string()),
+        ContextError::Log(error) => error.into(),
+    })?;
+    Ok(ApiReply::Json(built_json(&built)))
 }
 
 /// `GET /infold/api/tasks/{task}/folds/{fold}`

@@ -10,8 +10,8 @@ use super::number;
 pub struct RecallLine {
     /// The message at whose end it is shown.
     pub at: Seq,
-    /// The message that it quotes.
-    pub source: Seq,
+    /// The message that it quotes; none if it is no excerpt but a part of the layered state.
+    pub source: Option<Seq>,
     /// What the message at the end refers to.
     pub reference: String,
     /// The text that is shown.
@@ -22,10 +22,12 @@ pub struct RecallLine {
 
 impl RecallLine {
     pub(super) fn encode(&self) -> String {
+        let source = self
+            .source
+            .map_or(String::new(), |source| format!(r#","source":{source}"#));
         format!(
-            r#","seq":{},"source":{},"reference":{},"tokens":{},"text":{}"#,
+            r#","seq":{}{source},"reference":{},"tokens":{},"text":{}"#,
             self.at,
-            self.source,
             quote(&self.reference),
             self.tokens,
             quote(&self.text)
@@ -35,7 +37,7 @@ impl RecallLine {
     pub(super) fn decode(json: Json<'_>) -> Option<RecallLine> {
         Some(RecallLine {
             at: number(json, "seq").and_then(Seq::new)?,
-            source: number(json, "source").and_then(Seq::new)?,
+            source: number(json, "source").and_then(Seq::new),
             reference: json.get("reference")?.text()?.into_owned(),
             text: json.get("text")?.text()?.into_owned(),
             tokens: number(json, "tokens")?,

@@ -100,10 +100,29 @@ fn every_event_reads_back_as_it_was_written() {
         }),
         What::Recall(RecallLine {
             at: seq(9),
-            source: seq(3),
+            source: Some(seq(3)),
             reference: "src/\"a\".rs".into(),
             text: "[…]\nfn main".into(),
             tokens: 7,
+        }),
+        What::Recall(RecallLine {
+            at: seq(9),
+            source: None,
+            reference: "layers".into(),
+            text: "<context>".into(),
+            tokens: 7,
+        }),
+        What::State(StateLine {
+            author: StateAuthor::Model,
+            previous: Some(id(2)),
+            base: None,
+            changes: r#"[{"op":"set","field":"task.goal","items":[{"text":"\"x\""}]}]"#.into(),
+        }),
+        What::State(StateLine {
+            author: StateAuthor::Person,
+            previous: None,
+            base: Some("[]".into()),
+            changes: "[]".into(),
         }),
     ];
     for what in whats {

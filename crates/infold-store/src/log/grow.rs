@@ -54,7 +54,7 @@ impl Log {
         let base = self.base_of(line, back_to, state.shown(), snapshot)?;
         let kept = matches!(base, Base::Snapshot { .. });
         // An excerpt changes nothing that is shown before it: the view grows at its end, as by a message.
-        let fact = matches!(event, Event::Fact | Event::Recall(_));
+        let fact = matches!(event, Event::Fact | Event::Recall(_) | Event::State { .. });
         let summary = matches!(&line.what, What::Fold(fold) if fold.cause == Cause::Summary);
         let tool = matches!(&line.what, What::Tool(_));
         self.marks.push(EventEntry {

@@ -266,6 +266,11 @@ impl<'a> Rewrite<'a> {
                     What::Lookup(lookup)
                 }
                 What::Tool(record) => What::Tool(self.record(record, text)),
+                What::State(mut state) => {
+                    state.changes = self.record(state.changes, text);
+                    state.base = state.base.map(|base| self.record(base, text));
+                    What::State(state)
+                }
                 What::Manage(record) => What::Manage(self.record(record, text)),
                 What::Failure(mut failure) => {
                     failure.error = text.replaced(&failure.error).unwrap_or(failure.error);

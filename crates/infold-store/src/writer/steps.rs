@@ -9,8 +9,11 @@ use infold_wire::{
 };
 
 use super::Writer;
-use crate::event::{FoldLine, LookupLine, MaskLine, RecallLine, What};
-use crate::{LogError, StepError};
+use crate::event::{FoldLine, LookupLine, MaskLine, RecallLine, StateLine, What};
+use crate::{LogError, StateAuthor, StepError};
+
+/// What a block of the layered state names instead of what a message refers to.
+pub const CONTEXT_REFERENCE: &str = "layers";
 
 /// Who asked for a fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,12 +200,49 @@ impl Writer {
         }
         let id = self.step(What::Recall(RecallLine {
             at,
-            source,
+            source: Some(source),
             reference: reference.to_owned(),
             text: text.to_owned(),
             tokens: tokens::text_message(text),
         }))?;
         Ok(Some(id))
+    }
+
+    /// Shows a text about the task at the end of the last message; none if that message cannot carry one.
+    ///
+    /// It is no step: `undo` passes over it.
+    pub fn show_context(&mut self, text: &str) -> Result<Option<EventId>, LogError> {
+        let Some(at) = self.log.state().shown().open_end() else {
+            return Ok(None);
+        };
+        let body = self.log.message(at)?;
+        if append_text(&self.log.parsed(at, &body)?, text).is_none() {
+            return Ok(None);
+        }
+        let id = self.step(What::Recall(RecallLine {
+            at,
+            source: None,
+            reference: CONTEXT_REFERENCE.to_owned(),
+            text: text.to_owned(),
+            tokens: tokens::text_message(text),
+        }))?;
+        Ok(Some(id))
+    }
+
+    /// Changes the layered state in force; the changes are a JSON array, and so is what makes up the whole state before them.
+    pub fn change_state(
+        &mut self,
+        author: StateAuthor,
+        changes: String,
+        base: Option<String>,
+    ) -> Result<EventId, LogError> {
+        let previous = self.log.state().shown().state_changes().last;
+        self.step(What::State(StateLine {
+            author,
+            previous,
+            base,
+            changes,
+        }))
     }
 
     /// Records the look-ups that the last reply was made with: `messages` are shown in the place of those from `from` on,

@@ -51,6 +51,7 @@ const OBJECTS: &[(&str, SchemaMembers)] = &[
     ("NewTask", &[("task_source", "text?"), ("owner", "text?"), ("repo", "text?"), ("task_type", "text?"), ("task_id", "text?"),
         ("user", "text?"), ("llm_provider", "text?"), ("model", "text?"), ("context_length", "whole?"), ("wire", "text?")]),
     ("Made", &[("uuid", "id!")]),
+    ("Layers", &[("document", "text!"), ("tokens", "whole!"), ("limit", "whole!"), ("items", "list!")]),
     ("Parent", &[("task", "id!"), ("seq", "whole!"), ("event", "whole!")]),
     ("Entry", &[("seq", "whole"), ("role", "text"), ("timestamp", "time!"), ("tokens", "whole"), ("round", "whole"),
         ("place", "text"), ("message", "Message"), ("event", "text"), ("after", "whole"), ("what", "text")]),

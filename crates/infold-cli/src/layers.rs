@@ -1,0 +1,103 @@
+//! `infold layers`: builds the document that a model is shown of a task's layered state.
+
+use clap::{Args, Subcommand};
+use infold::Config;
+use infold::layers::model::{Built, Verdict};
+use infold::layers::{ContextError, ContextRequest, build_context, built_json};
+use infold::models::UNKNOWN_WINDOW;
+use infold::show::LogSnapshot;
+use infold_log::steer::Target;
+use infold_store::{Contexts, now};
+
+use crate::args::parse_point;
+use crate::error::{CliError, CliResult};
+use crate::fold_options::parse_tokens;
+use crate::output::{Output, number};
+use crate::steps::short;
+
+/// A command of `infold layers`.
+#[derive(Debug, Subcommand)]
+pub enum LayersCommand {
+    /// Print the document that a model is shown of a task's state
+    Build(BuildArgs),
+}
+
+/// The arguments of `infold layers build`.
+#[derive(Debug, Args)]
+pub struct BuildArgs {
+    /// The task
+    #[arg(default_value = "@")]
+    task: String,
+    /// How many tokens it may take, such as 4k; nine tenths of them are used
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
+    max_tokens: Option<u64>,
+    /// Print each item: in or out, why, and its tokens
+    #[arg(long)]
+    explain: bool,
+    /// As it was right after a message, or an event such as e3
+    #[arg(long, value_name = "SEQ|EVENT", value_parser = parse_point)]
+    at: Option<Target>,
+}
+
+/// `infold layers`
+pub fn run(
+    contexts: &Contexts,
+    config: &Config,
+    command: &LayersCommand,
+    out: &mut Output,
+) -> CliResult {
+    let LayersCommand::Build(args) = command;
+    let log = contexts.read(contexts.resolve(&args.task)?)?;
+    let seen = LogSnapshot::new(log, args.at);
+    let seen = seen.map_err(|error| CliError::from(error).about(&short(&args.task)))?;
+    let configured = || config.layers.max_tokens(UNKNOWN_WINDOW);
+    let request = ContextRequest {
+        max_tokens: args.max_tokens.unwrap_or_else(configured),
+        now: now(),
+        config: &config.layers,
+    };
+    let built = build_context(&seen.log, &seen.shown, &request);
+    let built = built.map_err(|error| match error {
+        ContextError::Build(error) => {
+            CliError::no(error).hint("raise --max-tokens or `layers.max_tokens`")
+        }
+        ContextError::Log(error) => error.into(),
+    })?;
+    if out.is_json() {
+        return out.object(&built_json(&built));
+    }
+    if args.explain {
+        return explain(&built, out);
+    }
+    out.raw(built.document().as_bytes())
+}
+
+fn explain(built: &Built, out: &mut Output) -> CliResult {
+    let rows = built.decisions.iter().map(|decision| {
+        let relevance = decision.relevance;
+        [
+            format!("{} {}", decision.field.path(), decision.index),
+            number(decision.tokens),
+            relevance.map_or(String::new(), |one| format!("{one:.2}")),
+            decision.field.part().name().to_owned(),
+            reason(&decision.verdict),
+        ]
+    });
+    let head = ["item", "tokens", "relevance", "part", "verdict"];
+    let rows: Vec<[String; 5]> = rows.collect();
+    out.table(head, rows, &[1, 2])?;
+    out.line(format!(
+        "{} of {} tokens",
+        number(built.tokens),
+        number(built.limit)
+    ))
+}
+
+fn reason(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::In => "in".to_owned(),
+        Verdict::Condensed { from } => format!("in, condensed from {} tokens", number(*from)),
+        Verdict::NoRoom { left } => format!("out: {} tokens were left", number(*left)),
+        Verdict::Irrelevant => "out: matches the goal too little".to_owned(),
+    }
+}

@@ -1,0 +1,44 @@
+//! The layered state of a task: read from its log, filled from what was said and done, changed by people and models.
+
+mod state_log;
+mod derived;
+mod state_file;
+mod context;
+mod change_json;
+
+pub use change_json::{built_json, read_changes, state_json};
+pub use context::{
+    ContextError, ContextRequest, RequestContext, build_context, build_state, condense_text,
+    request_context, show_changing,
+};
+pub use derived::fill;
+pub use infold_layers as model;
+pub use state_file::{StateFileError, read_state_file};
+pub use state_log::{StateError, change_state, read_state};
+
+/// Returns the field whose name looks most like `name`, if any looks like it at all.
+pub fn nearest_field(name: &str) -> Option<infold_layers::Field> {
+    let names = infold_layers::Field::all().map(infold_layers::Field::name);
+    let found = crate::config::problem::nearest(name, names)?;
+    infold_layers::Field::find(&found)
+}
+
+/// Says why a change cannot be made, and what may have been meant.
+pub fn explain_change(error: &infold_layers::ChangeError) -> String {
+    use infold_layers::{ChangeError, ENVIRONMENTS, Field, PHASES};
+    let near = match error {
+        ChangeError::Value { field, value, .. } => match field {
+            Field::Phase => crate::config::problem::nearest(value, PHASES),
+            Field::Environment => {
+                let names = ENVIRONMENTS.into_iter().chain(["production"]);
+                crate::config::problem::nearest(value, names)
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    match near {
+        Some(near) => format!("{error}; did you mean `{near}`?"),
+        None => error.to_string(),
+    }
+}

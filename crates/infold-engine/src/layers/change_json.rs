@@ -1,0 +1,147 @@
+//! Changes of a state as the REST API and tools give them; the state and its document as they get them.
+
+use infold_layers::{Attribute, Built, Change, Decision, Field, Form, Item, LayerState, Verdict};
+use infold_store::parse_iso;
+use serde_json::{Map, Value, json};
+
+use super::nearest_field;
+
+/// Reads changes, such as `[{"op":"add","field":"facts","item":"…"}]`; returns what is wrong with them.
+pub fn read_changes(changes: Option<&Value>) -> Result<Vec<Change>, String> {
+    let list = changes.and_then(Value::as_array);
+    let list = list.filter(|list| !list.is_empty());
+    let list = list.ok_or(r#""changes" is a list of objects, each with "op" and "field""#)?;
+    list.iter().map(read_change).collect()
+}
+
+fn read_change(change: &Value) -> Result<Change, String> {
+    let text = |name: &str| change.get(name).and_then(Value::as_str);
+    let name = text("field").ok_or(r#"a change without a "field""#)?;
+    let field = Field::find(name).ok_or_else(|| unknown_field(name))?;
+    let index = || {
+        let index = change.get("index").and_then(Value::as_u64);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        index.ok_or(r#""index" is the number of an item, counted from 1"#)
+    };
+    Ok(match text("op") {
+        Some("set") => {
+            let items = match change.get("items") {
+                Some(Value::Array(items)) => {
+                    items.iter().map(|item| read_item(field, item)).collect()
+                }
+                Some(item) => read_item(field, item).map(|item| vec![item]),
+                None => Err(r#"set takes "items""#.to_owned()),
+            };
+            Change::Set(field, items?)
+        }
+        Some("add") => {
+            let item = change.get("item").ok_or(r#"add takes "item""#)?;
+            Change::Add(field, read_item(field, item)?)
+        }
+        Some("remove") => Change::Remove(field, index()?),
+        Some("mark") => {
+            let status = text("status").unwrap_or("done");
+            Change::Mark(field, index()?, status.to_owned())
+        }
+        _ => return Err(r#""op" is one of set, add, remove, mark"#.to_owned()),
+    })
+}
+
+fn unknown_field(name: &str) -> String {
+    match nearest_field(name) {
+        Some(field) => format!("no field `{name}`; did you mean `{}`?", field.name()),
+        None => format!("no field `{name}`"),
+    }
+}
+
+/// Reads an item: a text, or an object with `text` and what is known of it.
+fn read_item(field: Field, item: &Value) -> Result<Item, String> {
+    let mut read = match item {
+        Value::String(text) => Item::new(text),
+        Value::Object(members) if field.form() != Form::Schema || members.contains_key("text") => {
+            read_members(members)?
+        }
+        Value::Null => return Err("an item is a text or an object".to_owned()),
+        other => Item::new(other.to_string()),
+    };
+    if field.form() == Form::Time {
+        read.time = parse_iso(&read.text);
+    }
+    Ok(read)
+}
+
+fn read_members(members: &Map<String, Value>) -> Result<Item, String> {
+    let mut item = Item::default();
+    for (name, value) in members {
+        let text = || match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        match (name.as_str(), Attribute::find(name)) {
+            ("text", _) => item.text = text(),
+            ("priority", _) => {
+                let priority = value.as_i64();
+                item.priority = priority.ok_or(r#""priority" is a whole number"#)?;
+            }
+            (_, Some(attribute)) => {
+                if attribute == Attribute::Timestamp {
+                    item.time = parse_iso(&text());
+                }
+                item.attributes.insert(attribute, text());
+            }
+            (name, None) => return Err(format!("an item has no \"{name}\"")),
+        }
+    }
+    Ok(item)
+}
+
+/// Returns a state, or one field of it, for scripts.
+pub fn state_json(state: &LayerState, field: Option<Field>) -> Value {
+    let fields = state
+        .fields()
+        .filter(|(one, _)| field.is_none_or(|field| field == *one));
+    let fields = fields.map(|(field, items)| {
+        let items: Vec<Value> = items.iter().map(item_json).collect();
+        (field.path().to_owned(), items.into())
+    });
+    Value::Object(fields.collect())
+}
+
+fn item_json(item: &Item) -> Value {
+    let mut object = Map::new();
+    object.insert("text".to_owned(), item.text.as_str().into());
+    for (attribute, value) in &item.attributes {
+        object.insert(attribute.name().to_owned(), value.as_str().into());
+    }
+    if item.priority != 0 {
+        object.insert("priority".to_owned(), item.priority.into());
+    }
+    object.into()
+}
+
+/// Returns a document and what became of each item, for scripts.
+pub fn built_json(built: &Built) -> Value {
+    let items: Vec<Value> = built.decisions.iter().map(decision_json).collect();
+    json!({
+        "document": built.document(),
+        "tokens": built.tokens,
+        "limit": built.limit,
+        "items": items,
+    })
+}
+
+fn decision_json(decision: &Decision) -> Value {
+    let verdict = match decision.verdict {
+        Verdict::In => "in",
+        Verdict::Condensed { .. } => "condensed",
+        Verdict::NoRoom { .. } => "no_room",
+        Verdict::Irrelevant => "irrelevant",
+    };
+    json!({
+        "field": decision.field.path(),
+        "index": decision.index,
+        "tokens": decision.tokens,
+        "relevance": decision.relevance,
+        "verdict": verdict,
+    })
+}

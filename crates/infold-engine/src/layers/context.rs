@@ -1,0 +1,118 @@
+//! Builds the document that a model is shown of a task's state.
+
+use infold_layers::{BuildError, BuildRequest, Built, Field, LayerState, build};
+use infold_log::Shown;
+use infold_store::{Log, LogError, What, Writer};
+use infold_wire::tokens::{Encoding, count};
+
+use super::{fill, read_state};
+use crate::config::LayersConfig;
+use crate::extract::select_sentences;
+
+/// How the document of a task is to be built.
+pub struct ContextRequest<'a> {
+    /// The tokens that it may take.
+    pub max_tokens: u64,
+    /// The time, in milliseconds since 1970.
+    pub now: u64,
+    /// The settings.
+    pub config: &'a LayersConfig,
+}
+
+/// Why there is no document.
+#[derive(Debug, thiserror::Error)]
+pub enum ContextError {
+    /// The limit is too small.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The log could not be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// Builds the document of a task: what was set, and what follows from its log.
+pub fn build_context(
+    log: &Log,
+    shown: &Shown,
+    request: &ContextRequest<'_>,
+) -> Result<Built, ContextError> {
+    let mut state = read_state(log, shown)?;
+    let turns = request.config.recent_turns.value as usize;
+    fill(&mut state, log, shown, turns)?;
+    Ok(build_state(&state, request)?)
+}
+
+/// Builds the document of a state.
+pub fn build_state(state: &LayerState, request: &ContextRequest<'_>) -> Result<Built, BuildError> {
+    let config = request.config;
+    let request = BuildRequest {
+        shares: config.shares.clone(),
+        now: request.now,
+        ranked: config.ranked.clone(),
+        min_relevance: config.threshold.value,
+        condense: &condense_text,
+        ..BuildRequest::new(request.max_tokens)
+    };
+    build(state, &request)
+}
+
+/// The parts of a document, by where they stand in a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestContext {
+    /// What seldom changes, behind the system prompt.
+    pub stable: Option<String>,
+    /// What changes, at the end of the last message.
+    pub changing: Option<String>,
+}
+
+/// Builds what a request shows of a task's state; none if it has no state.
+///
+/// Only what was set is shown: turns, summaries and results of tools stand in the request already.
+pub fn request_context(
+    log: &Log,
+    request: &ContextRequest<'_>,
+) -> Result<Option<RequestContext>, ContextError> {
+    let shown = log.state().shown();
+    if shown.state_changes().last.is_none() {
+        return Ok(None);
+    }
+    let state = read_state(log, shown)?;
+    if state.is_empty() {
+        return Ok(None);
+    }
+    let built = build_state(&state, request)?;
+    Ok(Some(RequestContext {
+        stable: built.document_of(Field::is_stable),
+        changing: built.document_of(|field| !field.is_stable()),
+    }))
+}
+
+/// Shows what changes of a state at the end of the last message, unless the view shows the same already.
+pub fn show_changing(writer: &mut Writer, text: &str) -> Result<(), LogError> {
+    let log = writer.log();
+    let recalls = log.state().shown().all_recalls();
+    let own = recalls.filter(|(_, recall)| recall.source == Some(recall.at));
+    let newest = own.map(|(id, _)| id).max();
+    if let Some(newest) = newest
+        && let What::Recall(recall) = log.event(newest)?.what
+        && recall.text == text
+    {
+        return Ok(());
+    }
+    writer.show_context(text)?;
+    Ok(())
+}
+
+/// Shortens a text to a number of tokens by leaving out the sentences that tell least; `[…]` marks omissions.
+pub fn condense_text(text: &str, max_tokens: u64) -> Option<String> {
+    // About four bytes to a token in English, fewer in other scripts: halved until it fits.
+    let mut bytes = usize::try_from(max_tokens.saturating_mul(4)).ok()?;
+    while bytes >= 16 {
+        let short = select_sentences(text, bytes);
+        if count(Encoding::O200k, &short) <= max_tokens {
+            return Some(short);
+        }
+        bytes = bytes * 3 / 4;
+    }
+    None
+}

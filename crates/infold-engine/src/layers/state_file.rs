@@ -1,0 +1,215 @@
+//! `state.yaml`: a layered state as a person writes it.
+
+use infold_layers::{Attribute, Change, Field, Form, Item};
+use infold_store::parse_iso;
+
+use crate::config::problem::nearest;
+use crate::config::yaml::{Member, Node, NodeKind, YamlLimits, parse_within};
+
+/// The keys under which an item of a list has its text.
+const TEXT_KEYS: [&str; 5] = ["text", "content", "description", "result", "value"];
+
+/// A state may have many facts, each a few nodes.
+const LIMITS: YamlLimits = YamlLimits {
+    nodes: 2_000_000,
+    bytes: 48 << 20,
+};
+
+/// Why a state file cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct StateFileError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub problem: String,
+    /// What may have been meant.
+    pub nearest: Option<String>,
+}
+
+/// Reads a state file: the changes that set what it names; what it does not name stays.
+pub fn read_state_file(text: &str) -> Result<Vec<Change>, StateFileError> {
+    let parsed = parse_within(text, 0, LIMITS);
+    let root = parsed.map_err(|(line, problem)| error(line.line, problem.to_string()))?;
+    let mut changes = Vec::new();
+    if let Some(root) = root {
+        read_level("", &root, &mut changes)?;
+    }
+    Ok(changes)
+}
+
+fn error(line: usize, problem: impl Into<String>) -> StateFileError {
+    StateFileError {
+        line,
+        problem: problem.into(),
+        nearest: None,
+    }
+}
+
+/// Reads a mapping whose members are fields, or mappings of them.
+fn read_level(path: &str, node: &Node, changes: &mut Vec<Change>) -> Result<(), StateFileError> {
+    if node.is_null() {
+        return Ok(());
+    }
+    let NodeKind::Map(members) = &node.kind else {
+        let place = if path.is_empty() { "a state" } else { path };
+        let problem = format!("{place} is a mapping of keys to values");
+        return Err(error(node.line.line, problem));
+    };
+    for member in members {
+        let inner = match path {
+            "" => member.key.clone(),
+            path => format!("{path}.{}", member.key),
+        };
+        if let Some(field) = Field::all().find(|field| field.path() == inner) {
+            changes.push(Change::Set(field, read_items(field, &member.value)?));
+        } else if is_level(&inner) {
+            read_level(&inner, &member.value, changes)?;
+        } else {
+            return Err(unknown_key(path, member));
+        }
+    }
+    Ok(())
+}
+
+fn is_level(path: &str) -> bool {
+    let start = format!("{path}.");
+    Field::all().any(|field| field.path().starts_with(&start))
+}
+
+fn unknown_key(path: &str, member: &Member) -> StateFileError {
+    let start = match path {
+        "" => String::new(),
+        path => format!("{path}."),
+    };
+    let rest = Field::all().filter_map(|field| field.path().strip_prefix(&*start));
+    let mut keys: Vec<&str> = rest.filter_map(|rest| rest.split('.').next()).collect();
+    keys.dedup();
+    let place = if path.is_empty() { "here" } else { path };
+    StateFileError {
+        line: member.line.line,
+        problem: format!(
+            "no key `{}` in {place}; there are {}",
+            member.key,
+            keys.join(", ")
+        ),
+        nearest: nearest(&member.key, keys),
+    }
+}
+
+fn read_items(field: Field, node: &Node) -> Result<Vec<Item>, StateFileError> {
+    if node.is_null() {
+        return Ok(Vec::new());
+    }
+    match (&node.kind, field.form()) {
+        (NodeKind::List(items), _) if field.is_list() => {
+            items.iter().map(|item| read_item(field, item)).collect()
+        }
+        (NodeKind::Map(members), Form::Map) => members
+            .iter()
+            .map(|member| {
+                let text = scalar(field, &member.value)?;
+                Ok(Item::new(text).with(Attribute::Name, member.key.clone()))
+            })
+            .collect(),
+        (NodeKind::Map(_), Form::Schema) => Ok(vec![Item::new(json(node))]),
+        (NodeKind::Scalar { .. }, _) => Ok(vec![read_item(field, node)?]),
+        _ => {
+            let form = if field.is_list() {
+                "a list"
+            } else {
+                "one value"
+            };
+            Err(error(
+                node.line.line,
+                format!("`{}` holds {form}", field.path()),
+            ))
+        }
+    }
+}
+
+fn read_item(field: Field, node: &Node) -> Result<Item, StateFileError> {
+    let NodeKind::Map(members) = &node.kind else {
+        let mut item = Item::new(scalar(field, node)?);
+        if field.form() == Form::Time {
+            item.time = parse_iso(&item.text);
+        }
+        return Ok(item);
+    };
+    let mut item = Item::default();
+    for member in members {
+        let key = member.key.as_str();
+        let value = scalar(field, &member.value)?;
+        if TEXT_KEYS.contains(&key) {
+            item.text = value;
+        } else if key == "priority" {
+            let problem = || error(member.line.line, "`priority` is a whole number");
+            item.priority = value.parse().map_err(|_| problem())?;
+        } else if let Some(attribute) =
+            Attribute::find(key).filter(|one| field.attributes().contains(one))
+        {
+            if attribute == Attribute::Timestamp {
+                item.time = parse_iso(&value);
+            }
+            item.attributes.insert(attribute, value);
+        } else {
+            let mut keys = vec!["text", "priority"];
+            keys.extend(field.attributes().iter().map(|one| one.name()));
+            return Err(StateFileError {
+                line: member.line.line,
+                problem: format!(
+                    "no key `{key}` in an item of {}; there are {}",
+                    field.path(),
+                    keys.join(", ")
+                ),
+                nearest: nearest(key, keys),
+            });
+        }
+    }
+    if item.text.is_empty() {
+        let problem = format!("an item of {} without a `text`", field.path());
+        return Err(error(node.line.line, problem));
+    }
+    Ok(item)
+}
+
+fn scalar(field: Field, node: &Node) -> Result<String, StateFileError> {
+    match &node.kind {
+        NodeKind::Scalar { text, .. } => Ok(text.clone()),
+        _ => Err(error(
+            node.line.line,
+            format!("a text was expected in {}", field.path()),
+        )),
+    }
+}
+
+/// A schema that is written as YAML, as JSON.
+fn json(node: &Node) -> String {
+    match &node.kind {
+        NodeKind::List(items) => {
+            let items: Vec<String> = items.iter().map(json).collect();
+            format!("[{}]", items.join(","))
+        }
+        NodeKind::Map(members) => {
+            let member = |member: &Member| {
+                format!(
+                    "{}:{}",
+                    infold_wire::quote(&member.key),
+                    json(&member.value)
+                )
+            };
+            let members: Vec<String> = members.iter().map(member).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        NodeKind::Scalar { text, is_plain } => {
+            let is_json = infold_wire::Json::parse(text.as_bytes()).is_ok();
+            if node.is_null() {
+                "null".to_owned()
+            } else if *is_plain && is_json {
+                text.clone()
+            } else {
+                infold_wire::quote(text)
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The layered state in a task's log, and what requests show of it.
+
+use infold::Config;
+use infold::layers::model::{
+    Attribute, Author, Change, ChangeError, Field, Item, LayerState, Transitions,
+};
+use infold::layers::{
+    ContextRequest, StateError, build_context, change_state, read_state, read_state_file,
+    request_context, show_changing,
+};
+use infold::{Scratch, step::Step};
+use infold_store::Writer;
+
+fn set(field: Field, text: &str) -> Change {
+    Change::Set(field, vec![Item::new(text)])
+}
+
+fn add(field: Field, text: &str) -> Change {
+    Change::Add(field, Item::new(text))
+}
+
+fn change(writer: &mut Writer, author: Author, change: Change) -> Result<(), StateError> {
+    change_state(writer, author, &[change], &Transitions::default()).map(drop)
+}
+
+fn state(writer: &Writer) -> LayerState {
+    let log = writer.log();
+    read_state(log, log.state().shown()).expect("a state")
+}
+
+fn say(task: &mut Scratch, role: &str, text: &str) {
+    let message = format!(r#"{{"role":"{role}","content":"{text}"}}"#);
+    task.push(message.into_bytes()).expect("a message");
+}
+
+fn texts(state: &LayerState, field: Field) -> Vec<&str> {
+    state
+        .items(field)
+        .iter()
+        .map(|item| item.text.as_str())
+        .collect()
+}
+
+#[test]
+fn undo_takes_back_one_change_and_keeps_those_of_a_model() {
+    let mut task = Scratch::new().expect("a task");
+    say(&mut task, "user", "begin");
+    let writer = task.writer().expect("a writer");
+    change(writer, Author::Person, set(Field::Goal, "migrate")).expect("allowed");
+    change(writer, Author::Person, add(Field::Policies, "no downtime")).expect("allowed");
+    change(writer, Author::Model, add(Field::Facts, "40 million rows")).expect("allowed");
+    writer.undo().expect("a step");
+    let after = state(writer);
+    assert_eq!(texts(&after, Field::Policies), [""; 0]);
+    assert_eq!(texts(&after, Field::Facts), ["40 million rows"]);
+    assert_eq!(after.text(Field::Goal), Some("migrate"));
+    writer.undo().expect("a step");
+    assert_eq!(state(writer).text(Field::Goal), None);
+    assert_eq!(texts(&state(writer), Field::Facts), ["40 million rows"]);
+    assert!(writer.undo().is_err(), "a model's change is no step");
+}
+
+#[test]
+fn redo_rewind_and_fork_know_the_state() {
+    let mut task = Scratch::new().expect("a task");
+    say(&mut task, "user", "begin");
+    let writer = task.writer().expect("a writer");
+    change(writer, Author::Person, set(Field::Goal, "first")).expect("allowed");
+    say(&mut task, "assistant", "well");
+    let writer = task.writer().expect("a writer");
+    change(writer, Author::Person, set(Field::Goal, "second")).expect("allowed");
+    writer.undo().expect("a step");
+    assert_eq!(state(writer).text(Field::Goal), Some("first"));
+    writer.redo().expect("an undo");
+    assert_eq!(state(writer).text(Field::Goal), Some("second"));
+    let back = Step::read(br#"{"step":"rewind","to":1}"#).expect("a step");
+    back.take(writer, &infold::Hooks::default())
+        .expect("a rewind");
+    assert_eq!(
+        state(writer).text(Field::Goal),
+        None,
+        "the goal was set after message 1"
+    );
+    writer.undo().expect("a step");
+    assert_eq!(state(writer).text(Field::Goal), Some("second"));
+}
+
+#[test]
+fn a_state_with_many_changes_is_read_from_its_last_base() {
+    let mut task = Scratch::new().expect("a task");
+    say(&mut task, "user", "begin");
+    let writer = task.writer().expect("a writer");
+    change(writer, Author::Person, set(Field::Goal, "count")).expect("allowed");
+    for at in 0..300 {
+        let variable = Item::new(at.to_string()).with(Attribute::Name, "at");
+        change(
+            writer,
+            Author::Model,
+            Change::Add(Field::WorkingVariables, variable),
+        )
+        .expect("allowed");
+    }
+    assert_eq!(texts(&state(writer), Field::WorkingVariables), ["299"]);
+    let events = std::fs::read_to_string(writer.log().dir().join("events.jsonl")).expect("events");
+    let bases = events.matches(r#""base":"#).count();
+    assert!((1..10).contains(&bases), "{bases}");
+    // What was undone before a base is not in force, although the base holds it.
+    writer.undo().expect("a step");
+    assert_eq!(state(writer).text(Field::Goal), None);
+    assert_eq!(texts(&state(writer), Field::WorkingVariables), ["299"]);
+}
+
+#[test]
+fn a_model_may_not_change_what_binds_it() {
+    let mut task = Scratch::new().expect("a task");
+    say(&mut task, "user", "begin");
+    let writer = task.writer().expect("a writer");
+    change(writer, Author::Person, set(Field::Phase, "planning")).expect("allowed");
+    for field in [
+        Field::Goal,
+        Field::Policies,
+        Field::Permissions,
+        Field::Environment,
+    ] {
+        let refused = change(writer, Author::Model, set(field, "prod"));
+        assert!(
+            matches!(refused, Err(StateError::Change(ChangeError::Forbidden(_)))),
+            "{field:?}"
+        );
+    }
+    let jump = change(writer, Author::Model, set(Field::Phase, "verifying"))
+        .expect_err("no such transition");
+    assert_eq!(
+        jump.to_string(),
+        "phase verifying does not follow planning; what may follow: executing"
+    );
+    change(writer, Author::Model, set(Field::Phase, "executing")).expect("allowed");
+    change(writer, Author::Person, set(Field::Phase, "planning")).expect("a person may");
+}
+
+#[test]
+fn changes_are_all_made_or_none() {
+    let mut task = Scratch::new().expect("a task");
+    say(&mut task, "user", "begin");
+    let writer = task.writer().expect("a writer");
+    let changes = [set(Field::Goal, "x"), set(Field::Phase, "exec")];
+    let error = change_state(writer, Author::Person, &changes, &Transitions::default());
+    assert!(error.is_err());
+    assert!(state(writer).is_empty());
+}
+
+#[test]
+fn a_state_file_says_what_is_wrong_and_where() {
+    let wrong = [
+        (
+            "task:\n  gaol: x\n",
+            "line 2: no key `gaol` in task; there are goal, success_criteria, output_format, deadline",
+            Some("goal"),
+        ),
+        (
+            "sytem: {}\n",
+            "line 1: no key `sytem` in here; there are system, task, runtime, memory, evidence, work",
+            Some("system"),
+        ),
+        (
+            "work:\n  plan:\n    - {stat: done, text: a}\n",
+            "line 3: no key `stat` in an item of work.plan; there are text, priority, status",
+            Some("status"),
+        ),
+        (
+            "task:\n  goal: [a, b]\n",
+            "line 2: `task.goal` holds one value",
+            None,
+        ),
+        (
+            "memory:\n  semantic:\n    facts:\n      - {source: a}\n",
+            "line 4: an item of memory.semantic.facts without a `text`",
+            None,
+        ),
+    ];
+    for (text, problem, nearest) in wrong {
+        let error = read_state_file(text).expect_err(text);
+        assert_eq!(
+            (error.to_string().as_str(), error.nearest.as_deref()),
+            (problem, nearest)
+        );
+    }
+    assert_eq!(read_state_file("").expect("an empty state"), []);
+}
+
+#[test]
+fn what_was_said_and_done_fills_the_state() {
+    let mut task = Scratch::new().expect("a task");
+    say(&mut task, "user", "run the tests");
+    let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"bash","arguments":"{\"command\":\"make\"}"}}]}"#;
+    task.push(call.as_bytes().to_vec()).expect("a call");
+    let result = r#"{"role":"tool","tool_call_id":"c1","content":"2 tests failed"}"#;
+    task.push(result.as_bytes().to_vec()).expect("a result");
+    let todos = r#"{"role":"assistant","content":"noted","tool_calls":[{"id":"c2","type":"function","function":{"name":"TodoWrite","arguments":"{\"todos\":[{\"content\":\"fix the parser\",\"status\":\"in_progress\"}]}"}}]}"#;
+    task.push(todos.as_bytes().to_vec()).expect("a call");
+    let writer = task.writer().expect("a writer");
+    let config = Config::default();
+    let request = ContextRequest {
+        max_tokens: 2_000,
+        now: infold_store::now(),
+        config: &config.layers,
+    };
+    let log = writer.log();
+    let built = build_context(log, log.state().shown(), &request).expect("room");
+    let document = built.document();
+    for part in [
+        r#"<turn role="user">run the tests</turn>"#,
+        r#"<observation tool="bash" timestamp=""#,
+        ">2 tests failed</observation>",
+        r#"<step id="1" status="in_progress">fix the parser</step>"#,
+    ] {
+        assert!(document.contains(part), "{part} in\n{document}");
+    }
+}
+
+#[test]
+fn requests_show_what_was_set_and_repeat_it_only_when_it_changed() {
+    let mut task = Scratch::new().expect("a task");
+    say(&mut task, "user", "begin");
+    let config = Config::default();
+    let request = ContextRequest {
+        max_tokens: 2_000,
+        now: 0,
+        config: &config.layers,
+    };
+    let writer = task.writer().expect("a writer");
+    assert_eq!(
+        request_context(writer.log(), &request).expect("readable"),
+        None
+    );
+    change(writer, Author::Person, set(Field::Goal, "migrate")).expect("allowed");
+    change(writer, Author::Person, add(Field::Plan, "rehearse")).expect("allowed");
+    let context = request_context(writer.log(), &request)
+        .expect("room")
+        .expect("a state");
+    let stable = context.stable.expect("a goal");
+    let changing = context.changing.expect("a plan");
+    assert!(stable.contains("<goal>migrate</goal>") && !stable.contains("rehearse"));
+    assert!(changing.contains("rehearse") && !changing.contains("migrate"));
+    show_changing(writer, &changing).expect("shown");
+    show_changing(writer, &changing).expect("shown already");
+    let shown = |writer: &Writer| {
+        let mut all = String::new();
+        let log = writer.log();
+        let view = infold_log::View::of(log.state().shown(), log).expect("a view");
+        log.render(&view, &mut |_, bytes| {
+            all.push_str(&String::from_utf8_lossy(bytes));
+            Ok(())
+        })
+        .expect("rendered");
+        all
+    };
+    assert_eq!(shown(writer).matches("rehearse").count(), 1);
+    // Undo passes over what is shown, and takes back what was set.
+    writer.undo().expect("a step");
+    assert_eq!(shown(writer).matches("rehearse").count(), 1);
+    assert!(
+        request_context(writer.log(), &request)
+            .expect("room")
+            .expect("a goal")
+            .changing
+            .is_none()
+    );
+}

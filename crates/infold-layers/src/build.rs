@@ -1,0 +1,397 @@
+//! Chooses what of a state is shown within a limit, and why the rest is not.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+
+use infold_wire::tokens::{Encoding, count};
+
+use crate::element::{ROOT, closing, containers, document, line, opening};
+use crate::{Attribute, Field, Form, Item, LayerState, Part, Priority, Shares, relevance};
+
+/// So much of what a caller allows is used: other tokenizers count a little more.
+const USED_PERCENT: u64 = 90;
+/// An observation is recent for so many milliseconds.
+const RECENT_MILLIS: u64 = 60_000;
+/// A text is not condensed to fewer tokens: too little would be left of it.
+const MIN_CONDENSED_TOKENS: u64 = 24;
+
+/// Shortens a text to a number of tokens; none if it cannot.
+pub type Condense<'a> = dyn Fn(&str, u64) -> Option<String> + 'a;
+/// Says how well texts match a goal, from 0 to 1 each.
+pub type Score<'a> = dyn Fn(&str, &[&str]) -> Vec<f64> + 'a;
+
+/// How a document is to be built.
+pub struct BuildRequest<'a> {
+    /// The tokens that the caller has for it; nine tenths of them are used.
+    pub max_tokens: u64,
+    /// The share of each part.
+    pub shares: Shares,
+    /// The time, in milliseconds since 1970.
+    pub now: u64,
+    /// The fields whose items are ranked by how well they match the goal.
+    pub ranked: Vec<Field>,
+    /// Items of those fields that match less are left out.
+    pub min_relevance: f64,
+    /// How well texts match the goal.
+    pub score: &'a Score<'a>,
+    /// How texts are shortened.
+    pub condense: &'a Condense<'a>,
+}
+
+impl BuildRequest<'_> {
+    /// Builds within `max_tokens`, with the usual shares; texts are not shortened, and nothing is recent.
+    pub fn new(max_tokens: u64) -> BuildRequest<'static> {
+        BuildRequest {
+            max_tokens,
+            shares: Shares::default(),
+            now: u64::MAX,
+            ranked: vec![Field::Summaries, Field::Facts],
+            min_relevance: 0.0,
+            score: &relevance,
+            condense: &|_, _| None,
+        }
+    }
+
+    fn limit(&self) -> u64 {
+        self.max_tokens / 100 * USED_PERCENT + self.max_tokens % 100 * USED_PERCENT / 100
+    }
+}
+
+/// A document, and what became of each item.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The tokens of the document.
+    pub tokens: u64,
+    /// The most it could have.
+    pub limit: u64,
+    /// What became of each item, in the order of the document.
+    pub decisions: Vec<Decision>,
+    lines: Vec<(Field, String)>,
+}
+
+/// What became of one item, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Its field.
+    pub field: Field,
+    /// Its place in the field, counted from 1.
+    pub index: usize,
+    /// The tokens of its element.
+    pub tokens: u64,
+    /// How well it matches the goal, where that counts.
+    pub relevance: Option<f64>,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+/// What became of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is in.
+    In,
+    /// It is in, shortened from so many tokens.
+    Condensed {
+        /// What it had.
+        from: u64,
+    },
+    /// It does not fit beside those ranked before it, which left so many tokens.
+    NoRoom {
+        /// What was left.
+        left: u64,
+    },
+    /// It matches the goal too little.
+    Irrelevant,
+}
+
+/// Why there is no document.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// What must be shown whole does not fit.
+    #[error(
+        "system and task layers need {needed} tokens, and a limit of {max_tokens} leaves {limit} for them: {} are missing",
+        needed - limit
+    )]
+    TooSmall {
+        /// The tokens of the critical layers.
+        needed: u64,
+        /// What could be used.
+        limit: u64,
+        /// What the caller has.
+        max_tokens: u64,
+    },
+}
+
+impl Built {
+    /// Returns the whole document; an empty one if nothing is in it.
+    pub fn document(&self) -> String {
+        self.document_of(|_| true).unwrap_or_default()
+    }
+
+    /// Returns the document of the fields that `wanted` picks; none if nothing of them is in it.
+    pub fn document_of(&self, wanted: impl Fn(Field) -> bool) -> Option<String> {
+        let lines = self.lines.iter();
+        let lines = lines.filter(|(field, _)| wanted(*field));
+        document(lines.map(|(field, line)| (*field, line.as_str())))
+    }
+}
+
+/// Chooses what of a state is shown within a limit.
+///
+/// Critical parts are taken whole; those of high priority have their shares and what the ones before left; those of medium
+/// priority share the rest in proportion; what is left after that goes to whatever still fits, in the same order. Within a
+/// part items are taken by their own priority, then by relevance, then the newest first; one that does not fit is skipped.
+pub fn build(state: &LayerState, request: &BuildRequest<'_>) -> Result<Built, BuildError> {
+    let mut builder = Builder::new(state, request);
+    builder.take_critical()?;
+    builder.take_shares();
+    for part in Part::ALL {
+        builder.take_part(part, u64::MAX);
+    }
+    Ok(builder.finish())
+}
+
+/// An item that may be shown.
+struct Candidate<'a> {
+    field: Field,
+    index: usize,
+    item: &'a Item,
+    line: String,
+    tokens: u64,
+    relevance: Option<f64>,
+    verdict: Option<Verdict>,
+}
+
+struct Builder<'a> {
+    request: &'a BuildRequest<'a>,
+    /// In the order of the document.
+    candidates: Vec<Candidate<'a>>,
+    /// The places of the candidates of each part, best first.
+    ranking: BTreeMap<Part, Vec<usize>>,
+    /// The elements that are open already, each with those around it.
+    containers: HashSet<Vec<&'static str>>,
+    left: u64,
+}
+
+impl<'a> Builder<'a> {
+    fn new(state: &'a LayerState, request: &'a BuildRequest<'a>) -> Builder<'a> {
+        let goal = state.text(Field::Goal).unwrap_or_default();
+        let mut candidates = Vec::new();
+        for (field, items) in state.fields() {
+            let scores = scores(field, items, goal, request);
+            for (index, item) in items.iter().enumerate() {
+                let line = line(field, index, item, false);
+                let relevance = scores.as_ref().and_then(|scores| scores[index]);
+                let is_ranked = request.ranked.contains(&field) && !goal.is_empty();
+                let is_out = is_ranked && relevance.is_some_and(|one| one < request.min_relevance);
+                candidates.push(Candidate {
+                    field,
+                    index,
+                    item,
+                    tokens: count(Encoding::O200k, &line),
+                    line,
+                    relevance,
+                    verdict: is_out.then_some(Verdict::Irrelevant),
+                });
+            }
+        }
+        let mut ranking: BTreeMap<Part, Vec<usize>> = BTreeMap::new();
+        for (at, candidate) in candidates.iter().enumerate() {
+            ranking.entry(candidate.field.part()).or_default().push(at);
+        }
+        for places in ranking.values_mut() {
+            places.sort_by(|a, b| {
+                let (one, other) = (&candidates[*a], &candidates[*b]);
+                rank(other, request)
+                    .partial_cmp(&rank(one, request))
+                    .unwrap_or(std::cmp::Ordering::Equal)
+                    .then(Reverse(a).cmp(&Reverse(b)))
+            });
+        }
+        Builder {
+            request,
+            candidates,
+            ranking,
+            containers: HashSet::new(),
+            left: request.limit(),
+        }
+    }
+
+    fn take_critical(&mut self) -> Result<(), BuildError> {
+        let limit = self.left;
+        let is_critical =
+            |candidate: &Candidate<'_>| candidate.field.part().priority() == Priority::Critical;
+        let mut needed = 0;
+        for at in 0..self.candidates.len() {
+            if is_critical(&self.candidates[at]) {
+                needed += self.cost(at);
+                self.open(at);
+                self.candidates[at].verdict = Some(Verdict::In);
+            }
+        }
+        if needed > limit {
+            return Err(BuildError::TooSmall {
+                needed,
+                limit,
+                max_tokens: self.request.max_tokens,
+            });
+        }
+        self.left = limit - needed;
+        Ok(())
+    }
+
+    /// Gives the parts of high priority their shares, and those of medium priority theirs of the rest.
+    fn take_shares(&mut self) {
+        let limit = self.request.limit();
+        let share = |part: Part| limit * self.request.shares.percent(part) / 100;
+        let critical: u64 = share(Part::System) + share(Part::Task);
+        let mut unused = critical.saturating_sub(limit - self.left);
+        for part in Part::ALL {
+            if part.priority() == Priority::High {
+                let budget = self.request.shares.percent(part) * limit / 100 + unused;
+                unused = budget - self.take_part(part, budget);
+            }
+        }
+        let rest = self.left;
+        for part in Part::ALL {
+            if part.priority() == Priority::Medium {
+                self.take_part(part, self.request.shares.of_rest(part, rest));
+            }
+        }
+    }
+
+    /// Takes what fits of a part, within a budget and what is left; returns what it took.
+    fn take_part(&mut self, part: Part, budget: u64) -> u64 {
+        let places = self.ranking.get(&part).cloned().unwrap_or_default();
+        let mut used = 0;
+        for at in places {
+            if self.candidates[at].verdict.is_some() {
+                continue;
+            }
+            let room = self.left.min(budget - used);
+            let mut cost = self.cost(at);
+            if cost > room && budget != u64::MAX {
+                cost = self.condense(at, room).unwrap_or(cost);
+            }
+            if cost <= room {
+                self.open(at);
+                self.left -= cost;
+                used += cost;
+                self.candidates[at].verdict.get_or_insert(Verdict::In);
+            }
+        }
+        used
+    }
+
+    /// Shortens a text that does not fit to what fits; returns what it costs then.
+    fn condense(&mut self, at: usize, room: u64) -> Option<u64> {
+        let candidate = &self.candidates[at];
+        if candidate.field.form() != Form::Text {
+            return None;
+        }
+        let empty = Item {
+            text: String::new(),
+            ..candidate.item.clone()
+        };
+        let (field, index, from) = (candidate.field, candidate.index, candidate.tokens);
+        let around = count(Encoding::O200k, &line(field, index, &empty, true));
+        let around = around + self.cost(at) - from;
+        let budget = room
+            .checked_sub(around)
+            .filter(|budget| *budget >= MIN_CONDENSED_TOKENS)?;
+        let text = (self.request.condense)(&candidate.item.text, budget)?;
+        if text.trim().is_empty() {
+            return None;
+        }
+        let line = line(field, index, &Item { text, ..empty }, true);
+        let tokens = count(Encoding::O200k, &line);
+        let cost = self.cost(at) - from + tokens;
+        if cost > room {
+            return None;
+        }
+        let candidate = &mut self.candidates[at];
+        candidate.line = line;
+        candidate.tokens = tokens;
+        candidate.verdict = Some(Verdict::Condensed { from });
+        Some(cost)
+    }
+
+    /// The tokens that an item adds: its line, and the elements around it that are not open yet.
+    fn cost(&self, at: usize) -> u64 {
+        let candidate = &self.candidates[at];
+        let closed = paths(candidate.field).filter(|path| !self.containers.contains(path));
+        let around: u64 = closed
+            .filter_map(|path| path.last().copied())
+            .map(|element| {
+                count(Encoding::O200k, &opening(element))
+                    + count(Encoding::O200k, &closing(element))
+            })
+            .sum();
+        around + candidate.tokens
+    }
+
+    fn open(&mut self, at: usize) {
+        self.containers.extend(paths(self.candidates[at].field));
+    }
+
+    fn finish(self) -> Built {
+        let limit = self.request.limit();
+        let left = self.left;
+        let mut lines = Vec::new();
+        let mut decisions = Vec::with_capacity(self.candidates.len());
+        for candidate in self.candidates {
+            let verdict = candidate.verdict.unwrap_or(Verdict::NoRoom { left });
+            decisions.push(Decision {
+                field: candidate.field,
+                index: candidate.index + 1,
+                tokens: candidate.tokens,
+                relevance: candidate.relevance,
+                verdict,
+            });
+            if matches!(verdict, Verdict::In | Verdict::Condensed { .. }) {
+                lines.push((candidate.field, candidate.line));
+            }
+        }
+        Built {
+            tokens: limit - left,
+            limit,
+            decisions,
+            lines,
+        }
+    }
+}
+
+/// The elements around the items of a field, each with those around it.
+fn paths(field: Field) -> impl Iterator<Item = Vec<&'static str>> {
+    let all: Vec<&str> = std::iter::once(ROOT).chain(containers(field)).collect();
+    (1..=all.len()).map(move |len| all[..len].to_vec())
+}
+
+/// How well each item of a field matches the goal; none where that does not count.
+fn scores(
+    field: Field,
+    items: &[Item],
+    goal: &str,
+    request: &BuildRequest<'_>,
+) -> Option<Vec<Option<f64>>> {
+    let stated = |item: &Item| item.attribute(Attribute::Relevance)?.parse().ok();
+    if field == Field::Retrieved {
+        return Some(items.iter().map(stated).collect());
+    }
+    if !request.ranked.contains(&field) || goal.is_empty() {
+        return None;
+    }
+    let texts: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
+    let scores = (request.score)(goal, &texts);
+    (scores.len() == items.len()).then(|| scores.into_iter().map(Some).collect())
+}
+
+/// What makes an item be taken before others of its part.
+fn rank(candidate: &Candidate<'_>, request: &BuildRequest<'_>) -> (i64, bool, f64, Option<u64>) {
+    let item = candidate.item;
+    let is_recent = candidate.field == Field::Observations
+        && item
+            .time
+            .is_some_and(|time| request.now.saturating_sub(time) < RECENT_MILLIS);
+    let relevance = candidate.relevance.unwrap_or(0.0);
+    (item.priority, is_recent, relevance, item.time)
+}

@@ -1,0 +1,296 @@
+//! Changes of a layered state: what they are, and who may make them.
+
+use std::collections::{BTreeMap, HashSet};
+
+use infold_wire::{Json, JsonKind};
+
+use crate::{Attribute, ENVIRONMENTS, Field, Form, Item, LayerState, PHASES, Writers};
+
+/// Who makes a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// A person, or a script of theirs.
+    Person,
+    /// A model, through a tool.
+    Model,
+}
+
+/// A change of one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The field holds these items and no others; none empties it.
+    Set(Field, Vec<Item>),
+    /// A list gets one more item; in a map it replaces the one of its name.
+    Add(Field, Item),
+    /// A list loses an item, counted from 1.
+    Remove(Field, usize),
+    /// An item gets a status, counted from 1.
+    Mark(Field, usize, String),
+}
+
+/// Why a change cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    /// Only a person may make it.
+    #[error("`{}` is set by a person, not by a model", .0.path())]
+    Forbidden(Field),
+    /// The phase does not follow the one before.
+    #[error("phase {to} does not follow {from}; what may follow: {}", .allowed.join(", "))]
+    Transition {
+        /// The phase of the task.
+        from: String,
+        /// The phase that was asked for.
+        to: String,
+        /// The phases that may follow.
+        allowed: Vec<String>,
+    },
+    /// A value that the field cannot hold.
+    #[error("`{}` is {expected}, not `{value}`", .field.path())]
+    Value {
+        /// The field.
+        field: Field,
+        /// What it holds.
+        expected: String,
+        /// What was given.
+        value: String,
+    },
+    /// The field holds one text, not a list.
+    #[error("`{}` holds one value: set it instead", .0.path())]
+    NotList(Field),
+    /// There is no such item.
+    #[error("`{}` has {count} items, and no item {index}", .field.path())]
+    NoItem {
+        /// The field.
+        field: Field,
+        /// How many items it has.
+        count: usize,
+        /// The one that was asked for.
+        index: usize,
+    },
+    /// The items of the field have no such attribute.
+    #[error("items of `{}` have no `{}`", .0.path(), .1.name())]
+    Attribute(Field, Attribute),
+}
+
+/// Which phases may follow which, where a model sets the phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transitions(BTreeMap<String, Vec<String>>);
+
+impl Default for Transitions {
+    fn default() -> Transitions {
+        let table = [
+            ("planning", &["executing"][..]),
+            ("executing", &["planning", "reflecting", "verifying"]),
+            ("reflecting", &["planning", "executing", "verifying"]),
+            ("verifying", &["executing", "reflecting"]),
+        ];
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Transitions(
+            table
+                .into_iter()
+                .map(|(from, to)| (from.to_owned(), owned(to)))
+                .collect(),
+        )
+    }
+}
+
+impl Transitions {
+    /// Replaces what may follow a phase.
+    pub fn allow(&mut self, from: &str, to: Vec<String>) {
+        self.0.insert(from.to_owned(), to);
+    }
+
+    /// Checks that a model may go from one phase to another. Without a phase, any may be the first.
+    pub fn check(&self, from: Option<&str>, to: &str) -> Result<(), ChangeError> {
+        let Some(from) = from.filter(|from| *from != to) else {
+            return Ok(());
+        };
+        let allowed = self.0.get(from).cloned().unwrap_or_default();
+        if allowed.iter().any(|one| one == to) {
+            return Ok(());
+        }
+        Err(ChangeError::Transition {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            allowed,
+        })
+    }
+}
+
+impl LayerState {
+    /// Makes a change, with the usual transitions between phases; nothing is changed if it cannot be made.
+    pub fn apply(&mut self, change: &Change, author: Author) -> Result<(), ChangeError> {
+        self.apply_within(change, author, &Transitions::default())
+    }
+
+    /// Makes a change; nothing is changed if it cannot be made.
+    pub fn apply_within(
+        &mut self,
+        change: &Change,
+        author: Author,
+        transitions: &Transitions,
+    ) -> Result<(), ChangeError> {
+        let field = change.field();
+        if author == Author::Model {
+            self.check_model(change, transitions)?;
+        }
+        match change {
+            Change::Set(_, items) => {
+                if items.len() > 1 && !field.is_list() {
+                    return Err(ChangeError::NotList(field));
+                }
+                let items: Result<Vec<Item>, ChangeError> =
+                    items.iter().map(|item| checked(field, item)).collect();
+                let mut items = items?;
+                if field.form() == Form::Map {
+                    keep_last_of_each_name(&mut items);
+                }
+                self.fill(field, items);
+            }
+            Change::Add(_, item) => {
+                if !field.is_list() {
+                    return Err(ChangeError::NotList(field));
+                }
+                let item = checked(field, item)?;
+                let items = self.items_mut(field);
+                items.push(item);
+                if field.form() == Form::Map {
+                    keep_last_of_each_name(items);
+                }
+            }
+            Change::Remove(_, index) => {
+                let at = self.position(field, *index)?;
+                self.items_mut(field).remove(at);
+            }
+            Change::Mark(_, index, status) => {
+                if !field.attributes().contains(&Attribute::Status) {
+                    return Err(ChangeError::Attribute(field, Attribute::Status));
+                }
+                let at = self.position(field, *index)?;
+                let attributes = &mut self.items_mut(field)[at].attributes;
+                attributes.insert(Attribute::Status, status.clone());
+            }
+        }
+        self.tidy();
+        Ok(())
+    }
+
+    fn check_model(&self, change: &Change, transitions: &Transitions) -> Result<(), ChangeError> {
+        let field = change.field();
+        if field.writers() == Writers::People {
+            return Err(ChangeError::Forbidden(field));
+        }
+        match change {
+            Change::Set(Field::Phase, items) => match items.first() {
+                Some(to) => transitions.check(self.text(Field::Phase), &to.text),
+                None => Err(ChangeError::Forbidden(field)),
+            },
+            Change::Remove(Field::Phase, _) => Err(ChangeError::Forbidden(field)),
+            _ => Ok(()),
+        }
+    }
+
+    fn position(&self, field: Field, index: usize) -> Result<usize, ChangeError> {
+        let count = self.items(field).len();
+        match index.checked_sub(1).filter(|at| *at < count) {
+            Some(at) => Ok(at),
+            None => Err(ChangeError::NoItem {
+                field,
+                count,
+                index,
+            }),
+        }
+    }
+
+    /// Returns the changes that make an empty state this one.
+    pub fn to_changes(&self) -> Vec<Change> {
+        let set = |(field, items): (Field, &[Item])| Change::Set(field, items.to_vec());
+        self.fields().map(set).collect()
+    }
+}
+
+impl Change {
+    /// The field that it changes.
+    pub fn field(&self) -> Field {
+        match self {
+            Change::Set(field, _)
+            | Change::Add(field, _)
+            | Change::Remove(field, _)
+            | Change::Mark(field, ..) => *field,
+        }
+    }
+}
+
+/// Returns an item as the field holds it, or why it cannot.
+fn checked(field: Field, item: &Item) -> Result<Item, ChangeError> {
+    let wrong = |expected: &str| ChangeError::Value {
+        field,
+        expected: expected.to_owned(),
+        value: shortened(&item.text),
+    };
+    let mut attributes = item.attributes.keys();
+    if let Some(other) = attributes.find(|one| !field.attributes().contains(one)) {
+        return Err(ChangeError::Attribute(field, *other));
+    }
+    let mut item = item.clone();
+    match field.form() {
+        Form::Phase if !PHASES.contains(&item.text.as_str()) => {
+            return Err(wrong(&format!("one of {}", PHASES.join(", "))));
+        }
+        Form::Environment => {
+            if item.text == "production" {
+                item.text = "prod".to_owned();
+            }
+            if !ENVIRONMENTS.contains(&item.text.as_str()) {
+                return Err(wrong(&format!("one of {}", ENVIRONMENTS.join(", "))));
+            }
+        }
+        Form::Schema => {
+            let json = Json::parse(item.text.as_bytes());
+            let is_schema =
+                json.is_ok_and(|json| matches!(json.kind(), JsonKind::Object | JsonKind::Bool));
+            if !is_schema {
+                return Err(wrong("a JSON Schema"));
+            }
+        }
+        Form::Time if item.time.is_none() => {
+            return Err(wrong("a time such as 2026-01-31T18:00:00Z"));
+        }
+        Form::Map if item.attribute(Attribute::Name).is_none_or(str::is_empty) => {
+            return Err(wrong("a list of NAME=VALUE"));
+        }
+        _ => {}
+    }
+    if item.text.trim().is_empty() && field.form() != Form::Map {
+        return Err(wrong("a text that says something"));
+    }
+    if let Some(relevance) = item.attribute(Attribute::Relevance) {
+        let number: Option<f64> = relevance.parse().ok();
+        if !number.is_some_and(|number| (0.0..=1.0).contains(&number)) {
+            return Err(wrong("an item whose relevance is a number from 0 to 1"));
+        }
+    }
+    Ok(item)
+}
+
+fn keep_last_of_each_name(items: &mut Vec<Item>) {
+    let mut names = HashSet::new();
+    let mut is_last: Vec<bool> = items
+        .iter()
+        .rev()
+        .map(|item| names.insert(item.attribute(Attribute::Name).map(str::to_owned)))
+        .collect();
+    items.retain(|_| is_last.pop().unwrap_or(true));
+}
+
+/// The beginning of a value, for an error.
+fn shortened(text: &str) -> String {
+    const MAX_CHARS: usize = 60;
+    let start: String = text.chars().take(MAX_CHARS).collect();
+    let start = start.replace(char::is_control, " ");
+    if start.len() < text.len() {
+        start + "…"
+    } else {
+        start
+    }
+}

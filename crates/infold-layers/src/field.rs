@@ -1,0 +1,284 @@
+//! The fields of a layered state: their names, layers, forms and elements, and who may change them.
+
+use crate::{Attribute, Part};
+
+/// A layer of the state. The higher its number, the sooner it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// L0: what always holds.
+    System,
+    /// L1: what was asked for.
+    Task,
+    /// L2: what is going on.
+    Runtime,
+    /// L3: what was learned.
+    Memory,
+    /// L4: what was seen.
+    Evidence,
+    /// L5: what is being worked on.
+    Work,
+}
+
+/// The form of a field's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// One text.
+    Text,
+    /// Items in order.
+    List,
+    /// Items with names, each name once.
+    Map,
+    /// One of the phases.
+    Phase,
+    /// One of the environments.
+    Environment,
+    /// A point in time.
+    Time,
+    /// A JSON Schema.
+    Schema,
+}
+
+/// Who may change a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writers {
+    /// Only a person.
+    People,
+    /// A person, and a model through its tools.
+    PeopleAndModels,
+}
+
+/// A field of a layered state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // Their names say what they hold; DESIGN lists them.
+pub enum Field {
+    Role,
+    Policies,
+    Constraints,
+    AuditRequirements,
+    Goal,
+    SuccessCriteria,
+    OutputFormat,
+    Deadline,
+    Phase,
+    Environment,
+    Permissions,
+    Failures,
+    RecentTurns,
+    WorkingVariables,
+    Summaries,
+    Decisions,
+    Milestones,
+    Facts,
+    Definitions,
+    Preferences,
+    ProjectKnowledge,
+    Skills,
+    Templates,
+    Checklists,
+    Procedures,
+    Observations,
+    Measurements,
+    Retrieved,
+    Citations,
+    Plan,
+    Diff,
+    Hypotheses,
+    Draft,
+}
+
+/// The facts about one field.
+struct Row {
+    field: Field,
+    path: &'static str,
+    form: Form,
+    part: Part,
+    /// The elements around its items, outermost first, below the element of its layer.
+    wrappers: &'static [&'static str],
+    /// The element of each item.
+    element: &'static str,
+    /// The attributes that items may have.
+    attributes: &'static [Attribute],
+}
+
+const SOURCE: &[Attribute] = &[Attribute::Source];
+const NAME: &[Attribute] = &[Attribute::Name];
+
+#[rustfmt::skip]
+const ROWS: [Row; Field::COUNT] = [
+    row(Field::Role, "system.role", Form::Text, Part::System, &[], "role", &[]),
+    row(Field::Policies, "system.policies", Form::List, Part::System, &["policies"], "policy", &[]),
+    row(Field::Constraints, "system.constraints", Form::List, Part::System, &["constraints"], "constraint", &[]),
+    row(Field::AuditRequirements, "system.audit_requirements", Form::List, Part::System, &["audit_requirements"], "requirement", &[]),
+    row(Field::Goal, "task.goal", Form::Text, Part::Task, &[], "goal", &[]),
+    row(Field::SuccessCriteria, "task.success_criteria", Form::List, Part::Task, &["success_criteria"], "criterion", &[]),
+    row(Field::OutputFormat, "task.output_format", Form::Schema, Part::Task, &[], "output_format", &[]),
+    row(Field::Deadline, "task.deadline", Form::Time, Part::Task, &[], "deadline", &[]),
+    row(Field::Phase, "runtime.phase", Form::Phase, Part::Runtime, &[], "phase", &[]),
+    row(Field::Environment, "runtime.environment", Form::Environment, Part::Runtime, &[], "environment", &[]),
+    row(Field::Permissions, "runtime.permissions", Form::List, Part::Runtime, &["permissions"], "permission", &[]),
+    row(Field::Failures, "runtime.failures", Form::List, Part::Runtime, &["failures"], "failure", &[Attribute::Tool, Attribute::Timestamp]),
+    row(Field::RecentTurns, "memory.short_term.recent_turns", Form::List, Part::ShortTerm, &["short_term", "recent_turns"], "turn", &[Attribute::Role]),
+    row(Field::WorkingVariables, "memory.short_term.working_variables", Form::Map, Part::ShortTerm, &["short_term", "working_variables"], "variable", NAME),
+    row(Field::Summaries, "memory.episodic.summaries", Form::List, Part::Episodic, &["episodic"], "summary", SOURCE),
+    row(Field::Decisions, "memory.episodic.decisions", Form::List, Part::Episodic, &["episodic"], "decision", SOURCE),
+    row(Field::Milestones, "memory.episodic.milestones", Form::List, Part::Episodic, &["episodic"], "milestone", SOURCE),
+    row(Field::Facts, "memory.semantic.facts", Form::List, Part::Semantic, &["semantic"], "fact", SOURCE),
+    row(Field::Definitions, "memory.semantic.definitions", Form::List, Part::Semantic, &["semantic"], "definition", NAME),
+    row(Field::Preferences, "memory.semantic.preferences", Form::List, Part::Semantic, &["semantic"], "preference", SOURCE),
+    row(Field::ProjectKnowledge, "memory.semantic.project_knowledge", Form::List, Part::Semantic, &["semantic"], "knowledge", SOURCE),
+    row(Field::Skills, "memory.procedural.skills", Form::List, Part::Procedural, &["procedural"], "skill", NAME),
+    row(Field::Templates, "memory.procedural.templates", Form::List, Part::Procedural, &["procedural"], "template", NAME),
+    row(Field::Checklists, "memory.procedural.checklists", Form::List, Part::Procedural, &["procedural"], "checklist", NAME),
+    row(Field::Procedures, "memory.procedural.procedures", Form::List, Part::Procedural, &["procedural"], "procedure", NAME),
+    row(Field::Observations, "evidence.observations", Form::List, Part::Observations, &["recent_observations"], "observation", &[Attribute::Tool, Attribute::Timestamp]),
+    row(Field::Measurements, "evidence.measurements", Form::List, Part::Observations, &["measurements"], "measurement", &[Attribute::Name, Attribute::Timestamp]),
+    row(Field::Retrieved, "evidence.retrieved", Form::List, Part::Retrieved, &["rag_results"], "result", &[Attribute::Relevance, Attribute::Source]),
+    row(Field::Citations, "evidence.citations", Form::List, Part::Retrieved, &["citations"], "citation", SOURCE),
+    row(Field::Plan, "work.plan", Form::List, Part::Work, &["plan"], "step", &[Attribute::Status]),
+    row(Field::Diff, "work.diff", Form::List, Part::Work, &["diff"], "change", SOURCE),
+    row(Field::Hypotheses, "work.hypotheses", Form::List, Part::Work, &["hypotheses"], "hypothesis", &[Attribute::Status]),
+    row(Field::Draft, "work.draft", Form::Text, Part::Work, &[], "draft", &[]),
+];
+
+const fn row(
+    field: Field,
+    path: &'static str,
+    form: Form,
+    part: Part,
+    wrappers: &'static [&'static str],
+    element: &'static str,
+    attributes: &'static [Attribute],
+) -> Row {
+    Row {
+        field,
+        path,
+        form,
+        part,
+        wrappers,
+        element,
+        attributes,
+    }
+}
+
+impl Field {
+    const COUNT: usize = Field::Draft as usize + 1;
+
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    /// All fields, in the order of the document.
+    pub fn all() -> impl Iterator<Item = Field> {
+        ROWS.iter().map(|row| row.field)
+    }
+
+    /// Its full name, such as `memory.semantic.facts`.
+    pub fn path(self) -> &'static str {
+        self.row().path
+    }
+
+    /// The last part of its name, such as `facts`.
+    pub fn name(self) -> &'static str {
+        let path = self.path();
+        path.rsplit('.').next().unwrap_or(path)
+    }
+
+    /// Finds a field by its full name or by the last part of it; none if there is no such field.
+    pub fn find(name: &str) -> Option<Field> {
+        Field::all().find(|field| field.path() == name || field.name() == name)
+    }
+
+    /// The form of its value.
+    pub fn form(self) -> Form {
+        self.row().form
+    }
+
+    /// Says whether it holds several items.
+    pub fn is_list(self) -> bool {
+        matches!(self.form(), Form::List | Form::Map)
+    }
+
+    /// The part of the budget that it belongs to.
+    pub fn part(self) -> Part {
+        self.row().part
+    }
+
+    /// The layer that it belongs to.
+    pub fn layer(self) -> Layer {
+        match self.part() {
+            Part::System => Layer::System,
+            Part::Task => Layer::Task,
+            Part::Runtime => Layer::Runtime,
+            Part::ShortTerm | Part::Episodic | Part::Semantic | Part::Procedural => Layer::Memory,
+            Part::Observations | Part::Retrieved => Layer::Evidence,
+            Part::Work => Layer::Work,
+        }
+    }
+
+    /// The attributes that its items may have.
+    pub fn attributes(self) -> &'static [Attribute] {
+        self.row().attributes
+    }
+
+    /// The elements around its items below the element of the layer, outermost first.
+    pub(crate) fn wrappers(self) -> &'static [&'static str] {
+        self.row().wrappers
+    }
+
+    /// The element of each of its items.
+    pub(crate) fn element(self) -> &'static str {
+        self.row().element
+    }
+
+    /// Who may change it: a model its phase, its memory and its work, and nothing that binds it.
+    pub fn writers(self) -> Writers {
+        match self.layer() {
+            Layer::Memory | Layer::Work => Writers::PeopleAndModels,
+            Layer::Runtime if self == Field::Phase => Writers::PeopleAndModels,
+            Layer::System | Layer::Task | Layer::Runtime | Layer::Evidence => Writers::People,
+        }
+    }
+
+    /// Says whether it seldom changes, so that it can stand where a provider's cache keeps it.
+    pub fn is_stable(self) -> bool {
+        matches!(
+            self.part(),
+            Part::System | Part::Task | Part::Semantic | Part::Procedural
+        )
+    }
+}
+
+impl Layer {
+    /// Its element in the document.
+    pub(crate) fn element(self) -> &'static str {
+        match self {
+            Layer::System => "system",
+            Layer::Task => "task",
+            Layer::Runtime => "runtime_state",
+            Layer::Memory => "memory",
+            Layer::Evidence => "evidence",
+            Layer::Work => "work_buffer",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_fields_and_names_are_unique() {
+        let mut names = std::collections::HashSet::new();
+        for (at, row) in ROWS.iter().enumerate() {
+            assert_eq!(row.field as usize, at, "{}", row.path);
+            assert!(names.insert(row.field.name()), "{}", row.path);
+            assert_eq!(Field::find(row.path), Some(row.field));
+        }
+    }
+
+    #[test]
+    fn fields_of_one_layer_stand_together() {
+        let layers: Vec<Layer> = Field::all().map(Field::layer).collect();
+        assert!(layers.is_sorted());
+    }
+}

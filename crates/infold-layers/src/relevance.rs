@@ -1,0 +1,131 @@
+//! How well texts match a goal: BM25 over the terms that search has.
+
+use std::collections::HashMap;
+
+use infold_wire::terms::{DocumentTerms, FormKind, Query};
+
+/// How soon more occurrences of a term add nothing.
+const K1: f64 = 1.2;
+/// How much a long text has to have more of them than a short one.
+const B: f64 = 0.3;
+/// What a word with the same stem counts, beside the word itself,
+const STEM_WEIGHT: f64 = 0.7;
+/// one that means much the same,
+const SYNONYM_WEIGHT: f64 = 0.5;
+/// and one that begins or ends alike, such as a compound.
+const KIN_WEIGHT: f64 = 0.3;
+
+/// Returns for each text how well it matches a goal, from 0 (no term in common) to 1.
+pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
+    let query = Query::parse(goal);
+    let forms = QueryForms::of(&query);
+    let mut counts: Vec<Vec<f64>> = Vec::with_capacity(texts.len());
+    let mut lengths: Vec<f64> = Vec::with_capacity(texts.len());
+    let mut having = vec![0_usize; query.terms.len()];
+    for text in texts {
+        let terms = DocumentTerms::of(text);
+        let mut found = vec![0.0; query.terms.len()];
+        let lists = [&terms.words, &terms.wholes, &terms.stems];
+        for term in lists.into_iter().flat_map(|list| list.split(' ')) {
+            forms.count(term, &mut found);
+        }
+        for (at, count) in found.iter().enumerate() {
+            having[at] += usize::from(*count > 0.0);
+        }
+        lengths.push(terms.count.max(1) as f64);
+        counts.push(found);
+    }
+    let mean = lengths.iter().sum::<f64>() / lengths.len().max(1) as f64;
+    let total = texts.len() as f64;
+    let rarity =
+        |having: &usize| (1.0 + (total - *having as f64 + 0.5) / (*having as f64 + 0.5)).ln();
+    let weights: Vec<f64> = having.iter().map(rarity).collect();
+    let best = weights.iter().sum::<f64>() * (K1 + 1.0);
+    let score = |(found, length): (&Vec<f64>, &f64)| {
+        let norm = K1 * (1.0 - B + B * length / mean);
+        let terms = found.iter().zip(&weights);
+        let sum: f64 = terms
+            .map(|(count, weight)| weight * count * (K1 + 1.0) / (count + norm))
+            .sum();
+        if best > 0.0 { sum / best } else { 0.0 }
+    };
+    counts.iter().zip(&lengths).map(score).collect()
+}
+
+/// Which terms of a query a term of a text stands for, and what it counts.
+struct QueryForms<'a> {
+    whole: HashMap<&'a str, Vec<(usize, f64)>>,
+    beginnings: Vec<(&'a str, usize, f64)>,
+}
+
+impl<'a> QueryForms<'a> {
+    fn of(query: &'a Query) -> QueryForms<'a> {
+        let mut forms = QueryForms {
+            whole: HashMap::new(),
+            beginnings: Vec::new(),
+        };
+        for (at, term) in query.terms.iter().enumerate() {
+            for form in &term.forms {
+                let weight = match form.kind {
+                    FormKind::Word => 1.0,
+                    FormKind::Stem => STEM_WEIGHT,
+                    FormKind::Synonym => SYNONYM_WEIGHT,
+                    FormKind::Kin => KIN_WEIGHT,
+                };
+                if form.is_prefix {
+                    forms.beginnings.push((&form.term, at, weight));
+                } else {
+                    let whole = forms.whole.entry(&form.term).or_default();
+                    whole.push((at, weight));
+                }
+            }
+        }
+        forms
+    }
+
+    /// Adds what a term of a text counts to each term of the query; one that only begins alike counts where it is no other.
+    fn count(&self, term: &str, found: &mut [f64]) {
+        if let Some(whole) = self.whole.get(term) {
+            for (at, weight) in whole {
+                found[*at] += weight;
+            }
+            return;
+        }
+        for (start, at, weight) in &self.beginnings {
+            if term.starts_with(start) {
+                found[*at] += weight;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shares_rare_words_with_the_goal_is_most_relevant() {
+        let texts = [
+            "the build takes nine minutes",
+            "users.email must stay unique while we migrate",
+            "migrations run at night",
+        ];
+        let scores = relevance("migrate the users table", &texts);
+        assert!(scores[1] > scores[2] && scores[2] > scores[0], "{scores:?}");
+        assert_eq!(scores[0], 0.0);
+        assert!(scores.iter().all(|score| (0.0..=1.0).contains(score)));
+    }
+
+    #[test]
+    fn a_goal_in_japanese_finds_its_facts() {
+        let texts = ["認証サーバーは毎晩再起動される", "請求書は月末に送る"];
+        let scores = relevance("認証の不具合を直す", &texts);
+        assert!(scores[0] > scores[1], "{scores:?}");
+    }
+
+    #[test]
+    fn no_goal_or_no_text_is_no_error() {
+        assert!(relevance("", &[]).is_empty());
+        assert_eq!(relevance("", &["a"]), [0.0]);
+    }
+}

@@ -1,0 +1,121 @@
+//! The parts of the document, their priorities and their shares of the budget.
+
+/// A part of the document that has a share of the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // DESIGN lists what each holds.
+pub enum Part {
+    System,
+    Task,
+    Runtime,
+    ShortTerm,
+    Observations,
+    Episodic,
+    Semantic,
+    Procedural,
+    Retrieved,
+    Work,
+}
+
+/// How a part is treated when there is little room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// Always whole.
+    Critical,
+    /// Has its share before others.
+    High,
+    /// Shares what is left.
+    Medium,
+}
+
+/// The share of each part, in percent of the limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shares([u8; Part::ALL.len()]);
+
+/// Why a share cannot be set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the share of `{part}` is from 0 to 100 percent, not {percent}")]
+pub struct ShareError {
+    /// The part.
+    pub part: &'static str,
+    /// What was given.
+    pub percent: i64,
+}
+
+impl Part {
+    /// All parts, those with the highest priority first.
+    pub const ALL: [Part; 10] = [
+        Part::System,
+        Part::Task,
+        Part::Runtime,
+        Part::ShortTerm,
+        Part::Observations,
+        Part::Episodic,
+        Part::Semantic,
+        Part::Procedural,
+        Part::Retrieved,
+        Part::Work,
+    ];
+
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::System => "system",
+            Part::Task => "task",
+            Part::Runtime => "runtime",
+            Part::ShortTerm => "short_term",
+            Part::Observations => "observations",
+            Part::Episodic => "episodic",
+            Part::Semantic => "semantic",
+            Part::Procedural => "procedural",
+            Part::Retrieved => "retrieved",
+            Part::Work => "work",
+        }
+    }
+
+    /// Its priority.
+    pub fn priority(self) -> Priority {
+        match self {
+            Part::System | Part::Task => Priority::Critical,
+            Part::Runtime | Part::ShortTerm | Part::Observations => Priority::High,
+            Part::Episodic | Part::Semantic | Part::Procedural | Part::Retrieved | Part::Work => {
+                Priority::Medium
+            }
+        }
+    }
+}
+
+impl Default for Shares {
+    fn default() -> Shares {
+        Shares([5, 5, 3, 20, 25, 15, 10, 7, 10, 10])
+    }
+}
+
+impl Shares {
+    /// The share of a part in percent.
+    pub fn percent(&self, part: Part) -> u64 {
+        self.0[part as usize].into()
+    }
+
+    /// Sets the share of a part.
+    pub fn set(&mut self, part: Part, percent: i64) -> Result<(), ShareError> {
+        let valid = u8::try_from(percent).ok().filter(|percent| *percent <= 100);
+        let part_name = part.name();
+        self.0[part as usize] = valid.ok_or(ShareError {
+            part: part_name,
+            percent,
+        })?;
+        Ok(())
+    }
+
+    /// The share of a part among those of medium priority, of `room` tokens.
+    pub(crate) fn of_rest(&self, part: Part, room: u64) -> u64 {
+        let medium = Part::ALL
+            .into_iter()
+            .filter(|one| one.priority() == Priority::Medium);
+        let sum: u64 = medium.map(|one| self.percent(one)).sum();
+        if sum == 0 {
+            return 0;
+        }
+        (u128::from(room) * u128::from(self.percent(part)) / u128::from(sum)) as u64
+    }
+}

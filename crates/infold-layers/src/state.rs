@@ -1,0 +1,67 @@
+//! The layered state itself: the items of each field.
+
+use std::collections::BTreeMap;
+
+use crate::{Field, Item};
+
+/// The phases of a task.
+pub const PHASES: [&str; 4] = ["planning", "executing", "reflecting", "verifying"];
+/// The environments of a task.
+pub const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "prod"];
+
+/// The layered state of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LayerState {
+    /// Fields that hold something; never an empty list.
+    fields: BTreeMap<Field, Vec<Item>>,
+}
+
+impl LayerState {
+    /// The items of a field, in order; a text is one item.
+    pub fn items(&self, field: Field) -> &[Item] {
+        self.fields.get(&field).map_or(&[], Vec::as_slice)
+    }
+
+    /// The text of a field that holds one.
+    pub fn text(&self, field: Field) -> Option<&str> {
+        self.items(field).first().map(|item| item.text.as_str())
+    }
+
+    /// Says whether no field holds anything.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// The fields that hold something, in the order of the document, with their items.
+    pub fn fields(&self) -> impl Iterator<Item = (Field, &[Item])> {
+        self.fields
+            .iter()
+            .map(|(field, items)| (*field, items.as_slice()))
+    }
+
+    /// Replaces the items of a field, without any check.
+    pub fn fill(&mut self, field: Field, items: Vec<Item>) {
+        if items.is_empty() {
+            self.fields.remove(&field);
+        } else {
+            self.fields.insert(field, items);
+        }
+    }
+
+    /// Adds items to a field, without any check.
+    pub fn extend(&mut self, field: Field, items: impl IntoIterator<Item = Item>) {
+        let mut items = items.into_iter().peekable();
+        if items.peek().is_some() {
+            self.fields.entry(field).or_default().extend(items);
+        }
+    }
+
+    pub(crate) fn items_mut(&mut self, field: Field) -> &mut Vec<Item> {
+        self.fields.entry(field).or_default()
+    }
+
+    /// Drops fields that hold nothing any more.
+    pub(crate) fn tidy(&mut self) {
+        self.fields.retain(|_, items| !items.is_empty());
+    }
+}

@@ -69,7 +69,9 @@ mod fork_point;
 mod doctor;
 mod redact;
 mod redacted_name;
+mod redacted_copies;
 mod redacted_values;
+mod redaction_index;
 mod secrets;
 mod search;
 pub use chain_index::{ChainIndex, Key, KnownChain};
@@ -91,6 +93,7 @@ pub use log::{Log, MissingLines, Tail};
 pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
 pub use redact::{RedactedTask, Redaction, Target};
+pub use redacted_copies::{RedactedCopies, RedactedDigests};
 pub use redacted_name::redacted_name;
 pub use redacted_values::RedactedValue;
 pub use registry::{

@@ -7,9 +7,8 @@ use infold_wire::redact::{FindMatches, RedactedMatches, redact_data, redact_json
 use infold_wire::{Json, JsonError, JsonKind};
 
 use super::{NAME, each, is_prompt};
-use crate::event::{EventLine, What};
+use crate::event::each_redaction;
 use crate::file::{Access, Growing};
-use crate::lines::Lines;
 use crate::log::continued_by;
 use crate::redacted_values::RedactedValues;
 use crate::{Log, LogError, redact};
@@ -100,19 +99,12 @@ impl FrameRedactions {
 
     /// Adds the texts that the events of a log say were redacted.
     fn add_values(&mut self, events: &Growing) -> Result<(), LogError> {
-        let mut lines = Lines::new(events, 0);
-        while let Some(line) = lines.next()?.filter(|line| line.whole) {
-            if memchr::memmem::find(line.bytes, br#""type":"redact""#).is_some()
-                && let Ok(event) = EventLine::decode(line.bytes)
-                && let What::Redact(redact) = event.what
-                && !redact.values.is_empty()
-            {
-                let marker = redact::marker(event.id.get());
-                self.values
-                    .push((marker, redact.values.into_iter().collect()));
+        each_redaction(events, |id, redact| {
+            if !redact.values.is_empty() {
+                let values = redact.values.into_iter().collect();
+                self.values.push((redact::marker(id.get()), values));
             }
-        }
-        Ok(())
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Writes the files of tasks anew, without what goes.
 
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
@@ -9,10 +10,12 @@ use infold_wire::{Json, Message, digest, render_stub, tokens};
 
 use super::staging::Staging;
 use super::texts::{TextRedactor, marker};
-use super::{Family, FamilyMember, Find, damaged, holder};
+use super::tool_uses::ChangedToolUses;
+use super::{Family, FamilyMember, Find, Search, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
+use crate::redacted_copies::add_contents;
 use crate::redacted_values::FoundValues;
 use crate::stored::{self, Marks};
 use crate::writer::heading_start;
@@ -27,11 +30,13 @@ pub struct Rewrite<'a> {
     pub contexts: &'a Contexts,
     pub family: &'a Family,
     pub find: Find<'a>,
+    is_content: &'a dyn Fn(&str) -> bool,
     pub extent: Extent,
     /// The texts that go, as `find` finds them.
     pub values: &'a FoundValues,
     /// The number of the event of each of them that says so.
     events: Vec<u64>,
+    tools: ChangedToolUses,
 }
 
 /// The result of staging one task.
@@ -51,7 +56,7 @@ impl<'a> Rewrite<'a> {
     pub fn new(
         contexts: &'a Contexts,
         family: &'a Family,
-        (find, values): (Find<'a>, &'a FoundValues),
+        (search, values): (Search<'a>, &'a FoundValues),
         extent: Extent,
     ) -> Result<Rewrite<'a>, TaskError> {
         let mut events = Vec::with_capacity(family.len());
@@ -59,14 +64,43 @@ impl<'a> Rewrite<'a> {
             let (log, _) = Log::open(&one.dir, Access::Read, &contexts.dirs())?;
             events.push(log.state().next_event().get());
         }
-        Ok(Rewrite {
+        let mut rewrite = Rewrite {
             contexts,
             family,
-            find,
+            find: search.find,
+            is_content: search.is_content,
             extent,
             values,
             events,
-        })
+            tools: ChangedToolUses::default(),
+        };
+        if extent == Extent::Matches {
+            rewrite.tools = rewrite.tool_uses()?;
+        }
+        Ok(rewrite)
+    }
+
+    /// Finds the arguments and results of tools that change.
+    fn tool_uses(&self) -> Result<ChangedToolUses, TaskError> {
+        let mut tools = ChangedToolUses::default();
+        for (one, event) in self.family.iter().zip(&self.events) {
+            let file = Growing::open(one.dir.join("messages.jsonl"), Access::Read)?;
+            let mut lines = Lines::new(&file, 0);
+            while let Some(line) = lines.next()? {
+                let Some(stored) = stored::split(line.bytes).filter(|_| line.whole) else {
+                    continue;
+                };
+                if !one.messages.contains_key(&stored.seq.get()) {
+                    continue;
+                }
+                let came = stored.body(line.bytes);
+                let redacted = self.redacted(&came, &marker(*event));
+                redacted
+                    .and_then(|redacted| tools.add(&came, &redacted))
+                    .map_err(|error| damaged(&file, line.offset, &error))?;
+            }
+        }
+        Ok(tools)
     }
 
     /// Says what would be written in the place of a task's files. Nothing is.
@@ -94,10 +128,11 @@ impl<'a> Rewrite<'a> {
         self.values
             .is_collecting
             .set(self.extent == Extent::Matches);
+        let mut contents = BTreeSet::new();
         let originals = if one.messages.is_empty() {
             Vec::new()
         } else {
-            self.messages(one, &text.marker, &to)?
+            self.messages(one, &text.marker, &to, &mut contents)?
         };
         let mut events = self.events(one, &log, &mut text)?;
         self.beside_messages(one, &mut text, Some(&to))?;
@@ -120,6 +155,7 @@ impl<'a> Rewrite<'a> {
                 texts: text.changed,
                 names: names.clone(),
                 values,
+                contents: contents.into_iter().collect(),
             }),
         };
         events.extend(event.encode());
@@ -153,6 +189,7 @@ impl<'a> Rewrite<'a> {
         one: &FamilyMember,
         marker: &str,
         to: &Path,
+        contents: &mut BTreeSet<digest::Digest>,
     ) -> Result<Vec<(Seq, Option<digest::Digest>)>, TaskError> {
         let path = to.join("messages.jsonl");
         let fail = |error| LogError::io(&path, "written", error);
@@ -179,6 +216,7 @@ impl<'a> Rewrite<'a> {
             }
             let original = stored.redacted.or(original).flatten();
             let body = if is_gone {
+                add_contents(&came, self.is_content, contents).map_err(|error| wrong(&error))?;
                 self.redacted(&came, marker)
             } else {
                 Ok(came)
@@ -370,7 +408,11 @@ impl<'a> Rewrite<'a> {
                 continue;
             }
             let raw = String::from_utf8_lossy(value.bytes()).into_owned();
-            if let Some(new) = text.values(&raw) {
+            let changed = text.changed;
+            let known = self.tools.get(&raw).map(str::to_owned);
+            let new = text.values(known.as_deref().unwrap_or(&raw)).or(known);
+            if let Some(new) = new {
+                text.changed = changed + 1;
                 out.replace_range(value.range(), &new);
             }
         }

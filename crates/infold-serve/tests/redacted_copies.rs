@@ -314,3 +314,37 @@ fn a_redacted_question_that_is_asked_of_another_model_stays_redacted() {
         assert!(!files.contains("hunter2"));
     }
 }
+
+/// Each chunk of a streamed reply comes back as a message, of which one was redacted.
+#[test]
+fn a_piece_of_an_output_does_not_come_back_behind_an_edit() {
+    for what in [
+        request("3", None),
+        request("2..4", None),
+        request("", Some("hunter2")),
+    ] {
+        let office = Office::new(100_000);
+        let part = |role: &str, text: &str| json!({"role": role, "parts": [{"text": text}]});
+        let said = |first: &str| {
+            vec![
+                part("user", first),
+                part("model", "it is "),
+                part("model", SECRET),
+                part("model", ", you know"),
+                part("user", "thanks"),
+            ]
+        };
+        let reply = || part("model", "welcome");
+        let task = turn(&office, Wire::Gemini, &said("tell me"), reply());
+        redact_in(&office, task, &what);
+        let mut edited = said("please tell me");
+        let fork = turn(&office, Wire::Gemini, &edited, reply());
+        assert_ne!(fork, task);
+        let files = || all_files(office.conversations.contexts().root());
+        assert!(!files().contains("hunter2"));
+        // It is still recognised by what its pieces say together.
+        edited.extend([reply(), part("user", "and on")]);
+        assert_eq!(turn(&office, Wire::Gemini, &edited, reply()), fork);
+        assert!(!files().contains("hunter2"));
+    }
+}

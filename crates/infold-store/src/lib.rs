@@ -69,6 +69,7 @@ mod fork_point;
 mod doctor;
 mod redact;
 mod redacted_name;
+mod redacted_digests;
 mod redacted_copies;
 mod redacted_values;
 mod redaction_index;
@@ -93,7 +94,8 @@ pub use log::{Log, MissingLines, Tail};
 pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
 pub use redact::{RedactedTask, Redaction, Target};
-pub use redacted_copies::{RedactedCopies, RedactedDigests};
+pub use redacted_copies::RedactedCopies;
+pub use redacted_digests::RedactedDigests;
 pub use redacted_name::redacted_name;
 pub use redacted_values::RedactedValue;
 pub use registry::{

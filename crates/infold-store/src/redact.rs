@@ -5,6 +5,7 @@
 
 mod beside;
 mod copies;
+mod pieces;
 mod rewrite;
 mod staging;
 mod texts;

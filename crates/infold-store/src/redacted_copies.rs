@@ -1,21 +1,22 @@
 //! Recognises copies of redacted messages among those that a client sends: they are recorded as redacted, whatever the client changed
 //! before them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod sent;
 
-use infold_log::{EventId, Role, Seq};
+use std::collections::{BTreeMap, BTreeSet};
+
+use infold_log::{EventId, Seq, Span};
+use infold_wire::MessageError;
 use infold_wire::digest::{self, Digest};
 use infold_wire::redact::{redact_matches, redact_message, visit_texts};
-use infold_wire::{Message, MessageError};
 use uuid::Uuid;
 
 use crate::event::{Extent, RedactLine, each_redaction};
+use crate::redacted_digests::{EventKey, MAX_CONTENTS, RedactedDigests, content_digest};
 use crate::redacted_values::{RedactedValue, RedactedValues};
 use crate::stored::Original;
-use crate::{Contexts, Log, LogError, TaskError, What, redact};
-
-/// Shorter texts occur by chance, and their digests could be guessed.
-const MIN_CONTENT_BYTES: usize = 6;
+use crate::{AppendError, Contexts, Log, LogError, TaskError, What, Writer, redact};
+use sent::{SentMessages, mark_following_pieces};
 
 /// Nobody says this much again by chance.
 const MIN_DISTINCT_BYTES: usize = 24;
@@ -23,75 +24,16 @@ const MIN_DISTINCT_BYTES: usize = 24;
 /// Fewer conversations begin with the same words by chance if there are so many.
 const MIN_OPENING_BYTES: usize = 12;
 
-/// How many digests of texts an event keeps.
-const MAX_CONTENTS: usize = 4096;
-
 /// How far a message is looked for that has content, before or behind another.
 const MAX_NEIGHBOUR_DISTANCE: u64 = 4;
-
-/// The digests of what was redacted in a contexts directory, and the events that say so.
-#[derive(Clone, Debug, Default)]
-pub struct RedactedDigests {
-    events: HashMap<Digest, Vec<EventKey>>,
-}
-
-/// A task, and one of its events.
-type EventKey = (Uuid, EventId);
-
-impl FromIterator<(Digest, Uuid, EventId)> for RedactedDigests {
-    fn from_iter<I: IntoIterator<Item = (Digest, Uuid, EventId)>>(rows: I) -> RedactedDigests {
-        let mut all = RedactedDigests::default();
-        for (digest, task, event) in rows {
-            all.events.entry(digest).or_default().push((task, event));
-        }
-        all
-    }
-}
-
-impl RedactedDigests {
-    /// Says whether nothing was redacted.
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
-    }
-
-    fn of(&self, digest: &Digest) -> &[EventKey] {
-        self.events.get(digest).map_or(&[], Vec::as_slice)
-    }
-}
-
-/// Returns the digest by which a text of a redacted message is recognised; none if it is too short for that, or was redacted before.
-pub(crate) fn content_digest(text: &str) -> Option<Digest> {
-    let text = text.trim();
-    if text.len() < MIN_CONTENT_BYTES || text.starts_with("[redacted e") {
-        return None;
-    }
-    let mut hasher = blake3::Hasher::new_derive_key("infold redacted content");
-    hasher.update(text.as_bytes());
-    let mut digest = Digest::default();
-    digest.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-    Some(digest)
-}
-
-/// Adds the digests of the texts of a message that pass.
-pub(crate) fn add_contents(
-    message: &[u8],
-    is_meant: &dyn Fn(&str) -> bool,
-    contents: &mut BTreeSet<Digest>,
-) -> Result<(), MessageError> {
-    visit_texts(message, &mut |text| {
-        if contents.len() < MAX_CONTENTS && is_meant(text) {
-            contents.extend(content_digest(text));
-        }
-    })
-}
 
 /// Messages on their way to a log, of which some are copies of redacted ones.
 #[derive(Debug)]
 pub struct RedactedCopies {
     /// The messages as they are recorded.
-    pub(crate) messages: Vec<Vec<u8>>,
+    messages: Vec<Vec<u8>>,
     /// The digest of the original of each that is redacted, or a piece behind one that is.
-    pub(crate) originals: Vec<Option<Original>>,
+    originals: Vec<Option<Original>>,
     /// The places of those that are redacted.
     copies: Vec<usize>,
     extent: Extent,
@@ -101,7 +43,7 @@ pub struct RedactedCopies {
 
 impl RedactedCopies {
     /// Returns the event that says so, if the first message is this one.
-    pub(crate) fn event_from(&self, first: Seq) -> RedactLine {
+    fn event_from(&self, first: Seq) -> RedactLine {
         let copies = self.copies.iter().filter_map(|at| {
             let seq = Seq::new(first.get() + *at as u64)?;
             Some((seq, self.originals[*at]?))
@@ -164,44 +106,17 @@ impl Contexts {
     }
 }
 
-/// Messages of a client, and what they are known by.
-struct SentMessages {
-    bodies: Vec<Vec<u8>>,
-    digests: Vec<Original>,
-    /// How many messages stand before the last one of the model.
-    answered: usize,
-}
-
-impl SentMessages {
-    fn read(bodies: Vec<Vec<u8>>) -> Result<SentMessages, MessageError> {
-        let mut digests = Vec::with_capacity(bodies.len());
-        let (mut answered, mut first_piece) = (0, None);
-        for (at, body) in bodies.iter().enumerate() {
-            let message = Message::read(body)?;
-            if message.role() == Role::Assistant {
-                answered = at;
-            }
-            // Pieces of one output are known by what they say together.
-            digests.push(if digest::may_be_partial_output(&message) {
-                let from = *first_piece.get_or_insert(at);
-                digest::joined_digest(bodies[from..=at].iter().map(Vec::as_slice))?
-            } else {
-                first_piece = None;
-                digest::digest_of(&message)
-            });
+impl Writer {
+    /// Appends messages of which some are copies of redacted ones, and the event that says so.
+    pub fn append_copies(&mut self, copies: RedactedCopies) -> Result<Option<Span>, AppendError> {
+        let span = self.append_as_is(&copies.messages, &[], &copies.originals)?;
+        if let Some(span) = span {
+            self.step(What::Redact(copies.event_from(span.from())))?;
+            // What the event says of texts counts for the next frame.
+            self.sync_frames()?;
+            self.frames = None;
         }
-        Ok(SentMessages {
-            bodies,
-            digests,
-            answered,
-        })
-    }
-
-    /// Returns how many bytes of text a message has.
-    fn text_bytes(&self, at: usize) -> usize {
-        let mut bytes = 0;
-        let counted = visit_texts(&self.bodies[at], &mut |text| bytes += text.len());
-        counted.map_or(0, |()| bytes)
+        Ok(span)
     }
 }
 
@@ -462,26 +377,6 @@ impl CandidateEvent {
         }
         redact_message(body, marker)
     }
-}
-
-/// Marks the pieces of an output that follow a redacted one: they are known by what all of them say together.
-fn mark_following_pieces(
-    messages: &[Vec<u8>],
-    digests: &[Original],
-    originals: &mut [Option<Original>],
-) -> Result<(), MessageError> {
-    let mut is_marked = false;
-    for (at, message) in messages.iter().enumerate() {
-        if !digest::may_be_partial_output(&Message::read(message)?) {
-            is_marked = false;
-            continue;
-        }
-        is_marked |= originals[at].is_some();
-        if is_marked {
-            originals[at].get_or_insert(digests[at]);
-        }
-    }
-    Ok(())
 }
 
 /// Returns the digest of the first of these messages that has content.

@@ -19,7 +19,6 @@ use crate::frame::Frames;
 use crate::lock::{Claim, Lock, Taken};
 use crate::log::{Ahead, LinePlace, message_entry};
 use crate::push_journal::{self, Ends, PushJournal};
-use crate::redacted_copies::RedactedCopies;
 use crate::repair::{self, Repair};
 use crate::stored::{self, Marks, Original};
 use crate::unsynced::Rooted;
@@ -174,19 +173,7 @@ impl Writer {
         self.append_as_is(&redacted, times, &[])
     }
 
-    /// Appends messages of which some are copies of redacted ones, and the event that says so.
-    pub fn append_copies(&mut self, copies: RedactedCopies) -> Result<Option<Span>, AppendError> {
-        let span = self.append_as_is(&copies.messages, &[], &copies.originals)?;
-        if let Some(span) = span {
-            self.step(What::Redact(copies.event_from(span.from())))?;
-            // What the event says of texts counts for the next frame.
-            self.sync_frames()?;
-            self.frames = None;
-        }
-        Ok(span)
-    }
-
-    fn append_as_is<M: AsRef<[u8]>>(
+    pub(crate) fn append_as_is<M: AsRef<[u8]>>(
         &mut self,
         messages: &[M],
         times: &[Option<u64>],
@@ -377,7 +364,7 @@ impl Writer {
         self.log.flush()
     }
 
-    fn sync_frames(&mut self) -> Result<(), LogError> {
+    pub(crate) fn sync_frames(&mut self) -> Result<(), LogError> {
         self.frames.as_mut().map_or(Ok(()), Frames::sync)
     }
 

@@ -104,6 +104,8 @@ impl Core {
         }
         let is_repeated = parsed.name.is_none() && known == parsed.messages.len();
         let last = match open.continuation(seq)? {
+            // Copies of what was redacted are looked for in other tasks.
+            Continuation::Nothing if self.index.redacted()?.is_some() => return Ok(None),
             Continuation::Nothing => self.append(call, parsed, &mut open, known)?,
             Continuation::OffPath => return Ok(None),
             _ if is_repeated && is_unfolded(&open) => None,

@@ -8,6 +8,7 @@ use infold_log::Seq;
 use infold_wire::redact::{redact_json, redact_matches, redact_message};
 use infold_wire::{Json, Message, digest, render_stub, tokens};
 
+use super::pieces::Pieces;
 use super::staging::Staging;
 use super::texts::{TextRedactor, marker};
 use super::tool_uses::ChangedToolUses;
@@ -15,7 +16,7 @@ use super::{Family, FamilyMember, Find, Search, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
-use crate::redacted_copies::add_contents;
+use crate::redacted_digests::add_contents;
 use crate::redacted_values::FoundValues;
 use crate::stored::{self, Marks};
 use crate::writer::heading_start;
@@ -35,7 +36,7 @@ pub struct Rewrite<'a> {
     /// The texts that go, as `find` finds them.
     pub values: &'a FoundValues,
     /// The number of the event of each of them that says so.
-    events: Vec<u64>,
+    pub events: Vec<u64>,
     tools: ChangedToolUses,
 }
 
@@ -78,29 +79,6 @@ impl<'a> Rewrite<'a> {
             rewrite.tools = rewrite.tool_uses()?;
         }
         Ok(rewrite)
-    }
-
-    /// Finds the arguments and results of tools that change.
-    fn tool_uses(&self) -> Result<ChangedToolUses, TaskError> {
-        let mut tools = ChangedToolUses::default();
-        for (one, event) in self.family.iter().zip(&self.events) {
-            let file = Growing::open(one.dir.join("messages.jsonl"), Access::Read)?;
-            let mut lines = Lines::new(&file, 0);
-            while let Some(line) = lines.next()? {
-                let Some(stored) = stored::split(line.bytes).filter(|_| line.whole) else {
-                    continue;
-                };
-                if !one.messages.contains_key(&stored.seq.get()) {
-                    continue;
-                }
-                let came = stored.body(line.bytes);
-                let redacted = self.redacted(&came, &marker(*event));
-                redacted
-                    .and_then(|redacted| tools.add(&came, &redacted))
-                    .map_err(|error| damaged(&file, line.offset, &error))?;
-            }
-        }
-        Ok(tools)
     }
 
     /// Says what would be written in the place of a task's files. Nothing is.
@@ -173,7 +151,11 @@ impl<'a> Rewrite<'a> {
     }
 
     /// What takes the place of a message.
-    fn redacted(&self, body: &[u8], marker: &str) -> Result<Vec<u8>, infold_wire::MessageError> {
+    pub fn redacted(
+        &self,
+        body: &[u8],
+        marker: &str,
+    ) -> Result<Vec<u8>, infold_wire::MessageError> {
         match self.extent {
             Extent::Whole => redact_message(body, marker),
             Extent::Matches => {
@@ -460,41 +442,6 @@ impl<'a> Rewrite<'a> {
             mask.stub = stub;
         }
         Ok(mask)
-    }
-}
-
-/// Messages in a row that a client may send as pieces of one output: they are known by what they say together, which cannot be told any more
-/// once one of them is redacted. So each from there on is marked with what was said up to it.
-#[derive(Default)]
-struct Pieces {
-    bodies: Vec<Vec<u8>>,
-    is_marked: bool,
-}
-
-impl Pieces {
-    /// Returns the digest of the next message, if it is to be marked.
-    fn original(
-        &mut self,
-        body: &[u8],
-        is_gone: bool,
-    ) -> Result<Option<Option<digest::Digest>>, infold_wire::MessageError> {
-        if !digest::may_be_partial_output(&Message::read(body)?) {
-            *self = Pieces::default();
-            return Ok(if is_gone {
-                Some(digest::message_digest(body)?)
-            } else {
-                None
-            });
-        }
-        self.bodies.push(body.to_vec());
-        self.is_marked |= is_gone;
-        Ok(if self.is_marked {
-            Some(digest::joined_digest(
-                self.bodies.iter().map(Vec::as_slice),
-            )?)
-        } else {
-            None
-        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use infold_wire::digest::Digest;
 
-use crate::redacted_copies::content_digest;
+use crate::redacted_digests::content_digest;
 
 /// Words, and pairs of consecutive words, that occur in the redacted messages and in no other.
 ///

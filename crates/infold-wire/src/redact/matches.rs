@@ -5,7 +5,7 @@ use std::ops::Range;
 use infold_log::Role;
 
 use super::escapes::{Unescaped, replace_at_levels};
-use super::media::{blank_image, is_media_member, redacted_media};
+use super::media::{blank_image, is_media_member, redacted_media, with_markers, without_texts};
 use super::message::redacted_arguments;
 use super::signatures::{is_thought, redacted_reasoning, without_signatures};
 use super::structure::{
@@ -454,33 +454,4 @@ fn is_redacted(text: &str, range: &Range<usize>, marker: &str) -> bool {
 fn holds_json(value: Json<'_>) -> bool {
     let text = value.text();
     text.is_some_and(|text| Json::parse(text.as_bytes()).is_ok())
-}
-
-/// Adds markers to the text of a message, in the place of images that stood beside it.
-fn with_markers(message: Vec<u8>, count: usize, marker: &str) -> Vec<u8> {
-    let content = Json::parse(&message)
-        .ok()
-        .and_then(|json| json.get("content"));
-    let Some(content) = content.filter(|content| content.kind() == JsonKind::String) else {
-        return message;
-    };
-    let mut texts = vec![marker; count];
-    let text = content.text().unwrap_or_default();
-    if !text.is_empty() {
-        texts.insert(0, &text);
-    }
-    let range = content.range();
-    splice(&message, &[(range, quote(&texts.join("\n")))])
-}
-
-/// Removes from the media of a tool's result what became a text: there is no place for one.
-fn without_texts(result: Vec<u8>, marker: &str) -> Vec<u8> {
-    let parts = Json::parse(&result).ok().and_then(|json| json.get("parts"));
-    let Some(parts) = parts else {
-        return result;
-    };
-    let is_kept = |part: &Json<'_>| !part.get("text").is_some_and(|text| text.is(marker));
-    let kept: Vec<&[u8]> = parts.elements().filter(is_kept).map(Json::bytes).collect();
-    let kept = [b"[".as_slice(), &kept.join(&b","[..]), b"]"].concat();
-    splice(&result, &[(parts.range(), kept)])
 }

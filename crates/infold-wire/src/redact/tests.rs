@@ -458,12 +458,11 @@ fn a_match_beyond_arguments_leaves_them_json() {
             };
             let text = String::from_utf8_lossy(&bytes);
             assert!(!text.contains("SECRET"), "{text}");
-            let message = Message::parse(&bytes).unwrap();
-            for call in crate::tool_use::tool_calls(&message) {
-                let args = Json::parse(call.args.as_bytes());
-                let is_object = args.is_ok_and(|args| args.kind() == JsonKind::Object);
-                assert!(is_object, "{text}");
-            }
+            assert!(Message::parse(&bytes).is_ok(), "{text}");
+            let function = text.find("\"arguments\":").map(|at| &text[at + 12..]);
+            let arguments = function.filter(|rest| rest.starts_with('"'));
+            let Some(arguments) = arguments else { continue };
+            assert!(arguments.starts_with("\"{\\\""), "{text}");
         }
     }
 }

@@ -84,6 +84,9 @@ pub(crate) struct FrameCache {
 
 const MAX_CACHED_FRAMES: usize = 4096;
 
+/// Shorter names of sessions are replaced only where they stand alone.
+const MIN_DISTINCT_NAME_BYTES: usize = 6;
+
 /// What came of a call before it is sent.
 pub struct AcceptedCall {
     /// The request to send.
@@ -404,14 +407,17 @@ impl Core {
         if stored == name {
             return Ok(());
         }
+        // A short name stands in other texts by chance.
+        let is_distinct = session.len() >= MIN_DISTINCT_NAME_BYTES;
         let mut find = |text: &str| {
             let found = text.match_indices(session.as_str());
+            let found = found.filter(|_| is_distinct || text == session);
             found.map(|(at, found)| at..at + found.len()).collect()
         };
-        for (_, bytes) in members
-            .iter_mut()
-            .filter(|(name, _)| !is_prompt(name.as_bytes()))
-        {
+        let is_parameter = |name: &str| {
+            !is_prompt(name.as_bytes()) && !matches!(name, "model" | "tools" | "tool_choice")
+        };
+        for (_, bytes) in members.iter_mut().filter(|(name, _)| is_parameter(name)) {
             let redacted = redact_data(bytes, stored.text(), &mut find);
             if let Ok(Some(redacted)) = redacted.map(|redacted| redacted.bytes) {
                 *bytes = Cow::Owned(redacted);

@@ -13,6 +13,8 @@ use uuid::Uuid;
 
 const SECRET: &str = "hunter2-zzyzx";
 
+type Find<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
+
 fn store() -> (TempDir, Contexts) {
     let root = tempfile::tempdir().expect("a directory");
     let contexts = Contexts::new(root.path(), Durability::Turn);
@@ -94,7 +96,7 @@ fn a_pattern_that_goes_beyond_arguments_reaches_the_record_of_the_tool() {
     let named = |text: &str| from_to(text, "\"arguments\":", None);
     for wire in Wire::ALL {
         let is_text = matches!(wire, Wire::Chat | Wire::Responses);
-        let finds: [&dyn Fn(&str) -> Vec<Range<usize>>; 2] = [&whole, &named];
+        let finds: [Find<'_>; 2] = [&whole, &named];
         // Arguments that are an object are not searched together with the name that they have.
         for find in finds.into_iter().take(1 + usize::from(is_text)) {
             let (root, contexts) = store();

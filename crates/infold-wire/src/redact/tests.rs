@@ -5,7 +5,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Json, JsonKind, Message};
+use crate::{Json, Message};
 
 const MARKER: &str = "[redacted e7]";
 

@@ -92,17 +92,19 @@ impl Contexts {
         search.run()
     }
 
-    /// Returns the task in which the conversation of a log began.
-    fn first_ancestor(&self, task: Uuid) -> Result<Uuid, TaskError> {
+    /// Returns the task in which a conversation began, as far as the tasks before it can be read.
+    fn first_ancestor(&self, task: Uuid) -> Uuid {
         let mut line = vec![task];
-        loop {
-            let log = self.read(line[line.len() - 1])?;
-            let parent = log.parent().and_then(|(task, _)| task.parse().ok());
-            match parent.filter(|parent| !line.contains(parent)) {
-                Some(parent) if self.place(parent).is_some() => line.push(parent),
-                _ => return Ok(line[line.len() - 1]),
-            }
+        let mut last = task;
+        while let Ok(log) = self.read(last)
+            && let Some(parent) = log.parent().and_then(|(task, _)| task.parse().ok())
+            && !line.contains(&parent)
+            && self.place(parent).is_some()
+        {
+            line.push(parent);
+            last = parent;
         }
+        last
     }
 }
 
@@ -160,12 +162,9 @@ impl CopySearch<'_> {
             let Ok(What::Redact(line)) = log.event(event).map(|event| event.what) else {
                 continue;
             };
-            let own = match ancestor {
-                Some(own) => own,
-                None => *ancestor.insert(self.own_ancestor()?),
-            };
+            let own = *ancestor.get_or_insert_with(|| self.own_ancestor());
             let candidate = CandidateEvent {
-                is_related: own == Some(self.contexts.first_ancestor(task)?),
+                is_related: own == Some(self.contexts.first_ancestor(task)),
                 copies: line.messages.clone(),
                 is_found: false,
                 log,
@@ -176,10 +175,10 @@ impl CopySearch<'_> {
         Ok(())
     }
 
-    fn own_ancestor(&self) -> Result<Option<Uuid>, TaskError> {
+    fn own_ancestor(&self) -> Option<Uuid> {
         let own = self.log.dir().file_name().and_then(|name| name.to_str());
         let own = own.and_then(|name| name.parse().ok());
-        own.map(|own| self.contexts.first_ancestor(own)).transpose()
+        own.map(|own| self.contexts.first_ancestor(own))
     }
 
     /// Leaves out the messages that the log shows as redacted already: what comes behind them is no copy.
@@ -303,19 +302,23 @@ impl CopySearch<'_> {
         seq: Seq,
     ) -> Result<bool, TaskError> {
         let last = event.log.state().at().seq;
-        let before = (seq.get().saturating_sub(MAX_NEIGHBOUR_DISTANCE)..seq.get()).rev();
+        let before = seq.get().saturating_sub(MAX_NEIGHBOUR_DISTANCE)..seq.get();
+        let before: Vec<u64> = before.rev().collect();
         let behind = seq.get() + 1..=last.min(seq.get() + MAX_NEIGHBOUR_DISTANCE);
+        let behind: Vec<u64> = behind.collect();
         let sent_before = self.sent.digests[..at].iter().rev().flatten().next();
         let sent_before = match sent_before {
             Some(digest) => Some(*digest),
             None => self.last_digest()?,
         };
         let sent_behind = self.sent.digests[at + 1..].iter().flatten().next();
-        let kept_before = first_digest(&event.log, before)?;
+        // Damage in another task does not keep this one from being recorded.
+        let kept = |seqs: Vec<u64>| first_digest(&event.log, seqs).unwrap_or_default();
+        let (kept_before, kept_behind) = (kept(before), kept(behind));
         let is_same = |sent: Option<Digest>, kept: Option<Digest>| sent.is_some() && sent == kept;
         let is_opening = sent_before.is_none() && kept_before.is_none();
         Ok(is_same(sent_before, kept_before)
-            || is_same(sent_behind.copied(), first_digest(&event.log, behind)?)
+            || is_same(sent_behind.copied(), kept_behind)
             || is_opening && self.sent.text_bytes(at) >= MIN_OPENING_BYTES)
     }
 
@@ -363,7 +366,7 @@ impl CandidateEvent {
             };
             // Texts that are too short are not known: what is left must be what was left then.
             let then = self.log.message(seq).ok();
-            let then = then.map(|then| digest::message_digest(&then)).transpose()?;
+            let then = then.and_then(|then| digest::message_digest(&then).ok());
             let again = without(&redact::marker(event.get()))?;
             let again = again
                 .map(|again| digest::message_digest(&again))
@@ -380,8 +383,11 @@ impl CandidateEvent {
 }
 
 /// Returns the digest of the first of these messages that has content.
-fn first_digest(log: &Log, seqs: impl Iterator<Item = u64>) -> Result<Option<Digest>, LogError> {
-    for seq in seqs.filter_map(Seq::new) {
+fn first_digest(
+    log: &Log,
+    seqs: impl IntoIterator<Item = u64>,
+) -> Result<Option<Digest>, LogError> {
+    for seq in seqs.into_iter().filter_map(Seq::new) {
         let digest = match log.redacted(seq)? {
             Some(digest) => digest,
             None => {

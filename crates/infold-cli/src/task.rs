@@ -287,6 +287,7 @@ fn push(
         })
     });
     let key = key.transpose()?;
+    let key = key.map(|key| contexts.stored_key(key)).transpose()?;
     let size = input.seek(SeekFrom::End(0)).map_err(unreadable(file))?;
     input.rewind().map_err(unreadable(file))?;
     let mut open = open(contexts, &id.to_string(), out.is_json())?;

@@ -1,10 +1,12 @@
 //! The conversation index: finds the task of a conversation by chain digest or name.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
 
 use infold_log::{Past as _, Role, Seq};
-use infold_store::{ChainIndex, Contexts, Key, Log, Metadata, RegistryError};
+use infold_store::{ChainIndex, Contexts, Key, Log, Metadata, RedactedDigests, RegistryError};
 use infold_wire::digest::{self, Digest};
 use infold_wire::request_options::RequestOptions;
 use quick_cache::sync::Cache;
@@ -24,7 +26,20 @@ pub(crate) struct ConversationIndex {
     /// Where conversations were lately. Most requests continue one of them.
     recent: Cache<Key, (Uuid, Seq)>,
     pending: Mutex<PendingRows>,
+    root: PathBuf,
+    redacted: Mutex<RedactedCache>,
 }
+
+/// What was redacted, as of the last change of the contexts directory: a redaction comes and goes in it.
+#[derive(Default)]
+struct RedactedCache {
+    digests: Arc<RedactedDigests>,
+    /// When the directory was changed last; none if it may have changed since within the resolution of its clock.
+    changed: Option<SystemTime>,
+}
+
+/// Clocks of file systems are finer than this.
+const MAX_CLOCK_STEP: Duration = Duration::from_secs(2);
 
 /// Rows that are written in bulk, and before anything looks for them. If they are lost, the log leads on from the rows
 /// that are there.
@@ -71,13 +86,18 @@ impl ConversationIndex {
         let mut chains = ChainIndex::open(contexts.root())?;
         if chains.is_new() {
             fill(&mut chains, contexts);
+        } else if let Err(error) = contexts.add_redacted(&mut chains) {
+            tracing::warn!(%error, "not all that was redacted will be recognised");
         }
+        let root = contexts.root().to_owned();
         let contexts = contexts.clone();
         chains.fill_with(move |chains| fill(chains, &contexts));
         Ok(ConversationIndex {
             chains: Mutex::new(chains),
             recent: Cache::new(MAX_RECENT_KEYS),
             pending: Mutex::default(),
+            redacted: Mutex::default(),
+            root,
         })
     }
 
@@ -134,6 +154,31 @@ impl ConversationIndex {
         } else {
             Ok(name.clone())
         }
+    }
+
+    /// Returns the digests of what was redacted; none if nothing was. Unless something was, that costs a look at the directory.
+    pub fn redacted(&self) -> Result<Option<Arc<RedactedDigests>>, RegistryError> {
+        let changed = std::fs::metadata(&self.root).and_then(|root| root.modified());
+        let changed = changed.ok();
+        let mut cache = locked(&self.redacted);
+        if changed.is_none() || cache.changed != changed {
+            let is_old = |changed: &SystemTime| {
+                let age = SystemTime::now().duration_since(*changed);
+                age.is_ok_and(|age| age > MAX_CLOCK_STEP)
+            };
+            // Asked before the index is read: a change that comes meanwhile is seen the next time.
+            cache.changed = changed.filter(is_old);
+            cache.digests = Arc::new(locked(&self.chains).redacted()?);
+        }
+        Ok((!cache.digests.is_empty()).then(|| Arc::clone(&cache.digests)))
+    }
+
+    /// Notes what a task says was redacted.
+    pub fn set_redacted(&self, task: Uuid, log: &Log) -> Result<(), ConversationError> {
+        let digests = log.redacted_digests()?;
+        locked(&self.chains).set_redacted(task, &digests)?;
+        locked(&self.redacted).changed = None;
+        Ok(())
     }
 
     /// Gives a task a name.
@@ -265,6 +310,7 @@ fn add_all_tasks(chains: &mut ChainIndex, contexts: &Contexts) -> Result<(), Con
             chains.add(task, &rows.keys)?;
         }
     }
+    contexts.add_redacted(chains)?;
     Ok(chains.filled()?)
 }
 

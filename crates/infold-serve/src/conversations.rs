@@ -17,6 +17,7 @@ use infold_log::Size;
 use infold_store::{
     AppendError, Contexts, LogError, RegistryError, StepError, TaskError, Writer, is_prompt,
 };
+use infold_wire::redact::redact_data;
 use infold_wire::request::blank_credentials;
 use infold_wire::tokens::{Encoding, count};
 use quick_cache::sync::Cache;
@@ -31,7 +32,7 @@ use crate::parsed_request::ParsedRequest;
 use crate::pool::{self, TaskLease, TaskPool};
 use crate::request_cache::DigestCache;
 use crate::search_worker;
-use crate::{Exchange, ModelCall, OutgoingBody};
+use crate::{ConversationName, Exchange, ModelCall, OutgoingBody};
 pub(crate) use fit::{Fitted, fold_due, is_slow, tokens_up_to};
 use new_task::CreationLimit;
 pub(crate) use new_task::TASK_SOURCE;
@@ -82,6 +83,9 @@ pub(crate) struct FrameCache {
 }
 
 const MAX_CACHED_FRAMES: usize = 4096;
+
+/// Shorter names of sessions are replaced only where they stand alone.
+const MIN_DISTINCT_NAME_BYTES: usize = 6;
 
 /// What came of a call before it is sent.
 pub struct AcceptedCall {
@@ -381,10 +385,44 @@ impl Core {
                 *bytes = Cow::Owned(value.to_owned().into_bytes());
             }
         }
+        self.redact_session(parsed, &mut members)?;
         let members: Vec<(&str, &[u8])> = members.iter().map(|(name, it)| (*name, &**it)).collect();
         open.writer.frame(call.wire, &members)?;
         open.wrote();
         self.frames.recorded.insert(open.id, parsed.frame);
+        Ok(())
+    }
+
+    /// Replaces the name of a session in the parameters of a request, if it was redacted in a task.
+    fn redact_session(
+        &self,
+        parsed: &ParsedRequest,
+        members: &mut [(&str, Cow<'_, [u8]>)],
+    ) -> Result<(), ConversationError> {
+        let Some(session) = &parsed.params.session else {
+            return Ok(());
+        };
+        let name = ConversationName::Session(session.clone());
+        let stored = self.index.stored_name(&name)?;
+        if stored == name {
+            return Ok(());
+        }
+        // A short name stands in other texts by chance.
+        let is_distinct = session.len() >= MIN_DISTINCT_NAME_BYTES;
+        let mut find = |text: &str| {
+            let found = text.match_indices(session.as_str());
+            let found = found.filter(|_| is_distinct || text == session);
+            found.map(|(at, found)| at..at + found.len()).collect()
+        };
+        let is_parameter = |name: &str| {
+            !is_prompt(name.as_bytes()) && !matches!(name, "model" | "tools" | "tool_choice")
+        };
+        for (_, bytes) in members.iter_mut().filter(|(name, _)| is_parameter(name)) {
+            let redacted = redact_data(bytes, stored.text(), &mut find);
+            if let Ok(Some(redacted)) = redacted.map(|redacted| redacted.bytes) {
+                *bytes = Cow::Owned(redacted);
+            }
+        }
         Ok(())
     }
 

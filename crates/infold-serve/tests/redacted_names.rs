@@ -163,6 +163,66 @@ fn a_session_in_the_body_does_not_come_back_with_its_frame() {
     assert_gone(&office, "in a fork that goes on");
 }
 
+/// A session that the body names, on the wires that have one: as a text, at the end of a user id, and in a user id that is JSON.
+#[test]
+fn a_session_in_the_body_does_not_come_back_for_another_task() {
+    let user_id = format!("user_1_account_2_session_{SECRET}");
+    let as_json = json!({"device_id": "d", "session_id": SECRET}).to_string();
+    let bodies = [
+        (
+            Wire::Responses,
+            "input",
+            json!({"prompt_cache_key": SECRET}),
+        ),
+        (Wire::Chat, "messages", json!({"prompt_cache_key": SECRET})),
+        (
+            Wire::Anthropic,
+            "messages",
+            json!({"max_tokens": 9, "metadata": {"user_id": user_id}}),
+        ),
+        (
+            Wire::Anthropic,
+            "messages",
+            json!({"max_tokens": 9, "metadata": {"user_id": as_json}}),
+        ),
+    ];
+    for (wire, list, members) in bodies {
+        let mut office = Office::new(100_000);
+        let ask = |office: &Office, text: &str| {
+            let mut body = members.clone();
+            body["model"] = json!("m");
+            body[list] = json!([{"role": "user", "content": text}]);
+            let call = office.call(wire, &body, None);
+            let accepted = office.conversations.accept(&call).expect("it is taken");
+            let sent = office::bytes(&call.body, &accepted.outgoing);
+            assert_eq!(sent, body.to_string().into_bytes());
+            let mut exchange = accepted.exchange;
+            exchange.record(office::reply("fine")).expect("recorded");
+            exchange.task()
+        };
+        let task = ask(&office, "hello");
+        redact(&office, task, SECRET);
+        assert_gone(&office, "redacted");
+        let other = ask(&office, "something else");
+        assert_ne!(other, task);
+        assert_gone(&office, "another task");
+        let log = office.conversations.contexts().read(other).expect("a log");
+        let frame = log.last_frame().expect("frames").expect("a frame");
+        let frame = format!(
+            "{:?}",
+            frame
+                .members
+                .values()
+                .map(|value| String::from_utf8_lossy(value))
+                .collect::<Vec<_>>()
+        );
+        assert!(frame.contains("[redacted #"), "{frame}");
+        office.restart_without_index();
+        assert_ne!(ask(&office, "a third thing"), other);
+        assert_gone(&office, "without the index");
+    }
+}
+
 #[test]
 fn words_that_tell_what_a_task_is_stay() {
     let mut office = Office::new(100_000);

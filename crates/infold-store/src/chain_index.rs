@@ -1,5 +1,7 @@
 //! Which conversations are known, by the digests of their beginnings (`chains.db`).
 
+mod redacted;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -86,6 +88,13 @@ const SCHEMA: &str = "
         UNIQUE (name, task)
     );
     CREATE INDEX IF NOT EXISTS names_task ON names (task);
+    CREATE TABLE IF NOT EXISTS redacted (
+        digest BLOB NOT NULL,
+        task BLOB NOT NULL,
+        event INTEGER NOT NULL,
+        PRIMARY KEY (digest, task, event)
+    ) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS redacted_task ON redacted (task);
 ";
 
 impl ChainIndex {
@@ -323,6 +332,7 @@ impl ChainIndex {
     pub fn forget(&mut self, task: Uuid) -> Result<(), RegistryError> {
         self.write(|db| {
             db.execute("DELETE FROM names WHERE task = ?1", [task.as_bytes()])?;
+            db.execute("DELETE FROM redacted WHERE task = ?1", [task.as_bytes()])?;
             if let Some(number) = number(db, task)? {
                 db.execute("DELETE FROM chains WHERE task = ?1", [number])?;
                 db.execute("DELETE FROM tasks WHERE number = ?1", [number])?;
@@ -407,7 +417,8 @@ fn settle(db: &Connection, path: &Path) -> rusqlite::Result<i64> {
     db.execute_batch(
         "PRAGMA synchronous = OFF; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4096;",
     )?;
-    if found == 0 {
+    // An index of an earlier version has no table of what was redacted.
+    if found == 0 || !db.table_exists(None, "redacted")? {
         let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
         whole.execute_batch(SCHEMA)?;
         whole.commit()?;

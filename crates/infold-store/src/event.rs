@@ -16,6 +16,7 @@ use infold_wire::{Json, estimate_tokens, quote};
 use crate::Status;
 pub use lookup::LookupLine;
 pub use recall::RecallLine;
+pub(crate) use redact::each_redaction;
 pub use redact::{Extent, RedactLine};
 pub use state_change::{StateAuthor, StateLine};
 pub use usage::{Failure, Purpose, Usage};

@@ -35,6 +35,14 @@ impl PushKey {
             digest: digest.hex(),
         })
     }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn renamed(self, name: String) -> PushKey {
+        PushKey { name, ..self }
+    }
 }
 
 /// Tells the messages of one push from those of another.

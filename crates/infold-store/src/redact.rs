@@ -5,9 +5,11 @@
 
 mod beside;
 mod copies;
+mod pieces;
 mod rewrite;
 mod staging;
 mod texts;
+mod tool_uses;
 mod transcript;
 mod words;
 
@@ -33,6 +35,15 @@ use words::Words;
 
 /// Finds what is to go in a text: ranges of its bytes, in order and apart.
 type Find<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
+
+/// Finds what goes.
+#[derive(Clone, Copy)]
+struct Search<'a> {
+    /// In texts beside the messages that go whole.
+    find: Find<'a>,
+    /// Says whether a text of a message that changes is one by which a copy is recognised.
+    is_content: &'a dyn Fn(&str) -> bool,
+}
 
 /// The text to redact.
 #[derive(Clone, Copy)]
@@ -108,11 +119,11 @@ impl Contexts {
     pub fn redactable(&self, id: Uuid, target: Target<'_>) -> Result<Redaction, TaskError> {
         let mut family = self.family(id, target)?;
         let found = self.select(id, target, &mut family)?;
-        self.with_search(target, &family, |find, extent| {
+        self.with_search(target, &family, |search, extent| {
             let values = FoundValues::default();
-            let rewrite = Rewrite::new(self, &family, (find, &values), extent)?;
+            let rewrite = Rewrite::new(self, &family, (search, &values), extent)?;
             let preview = |at: usize| rewrite.preview(at);
-            let (redaction, _) = self.plan(&family, &rewrite, find, found, preview)?;
+            let (redaction, _) = self.plan(&family, &rewrite, search.find, found, preview)?;
             Ok(redaction)
         })
     }
@@ -126,12 +137,16 @@ impl Contexts {
         let mut family = self.family(id, target)?;
         let mut locks = self.lock_all(&family)?;
         let found = self.select(id, target, &mut family)?;
-        let (redaction, plan) = self.with_search(target, &family, |find, extent| {
+        let (redaction, plan) = self.with_search(target, &family, |search, extent| {
             let values = FoundValues::default();
-            let collect = |text: &str| values.collect(text, find(text));
-            let rewrite = Rewrite::new(self, &family, (&collect, &values), extent)?;
+            let collect = |text: &str| values.collect(text, (search.find)(text));
+            let collecting = Search {
+                find: &collect,
+                ..search
+            };
+            let rewrite = Rewrite::new(self, &family, (collecting, &values), extent)?;
             let stage = |at: usize| rewrite.stage(at, &staging);
-            self.plan(&family, &rewrite, find, found, stage)
+            self.plan(&family, &rewrite, search.find, found, stage)
         })?;
         if redaction.is_empty() {
             staging.discard();
@@ -154,13 +169,18 @@ impl Contexts {
         &self,
         target: Target<'_>,
         family: &Family,
-        work: impl FnOnce(Find<'_>, Extent) -> Result<T, TaskError>,
+        work: impl FnOnce(Search<'_>, Extent) -> Result<T, TaskError>,
     ) -> Result<T, TaskError> {
         match target {
-            Target::Matches { find, .. } => work(find, Extent::Matches),
+            Target::Matches { find, .. } => {
+                let is_content = &|text: &str| !find(text).is_empty();
+                work(Search { find, is_content }, Extent::Matches)
+            }
             Target::Messages(_) => {
                 let words = self.words(family)?;
-                work(&|text| words.find(text), Extent::Whole)
+                let find = &|text: &str| words.find(text);
+                let is_content = &|text: &str| words.has_text(text);
+                work(Search { find, is_content }, Extent::Whole)
             }
         }
     }

@@ -2,6 +2,10 @@
 //!
 //! A name is given again, so its digest is kept in its place: whoever gives it is recognised, and the name is not written again.
 
+use infold_wire::digest::Digest;
+
+use crate::stored;
+
 const START: &str = "[redacted #";
 const DIGITS: usize = 32;
 
@@ -30,6 +34,12 @@ pub(crate) fn is_redacted_name(name: &str) -> bool {
     digits.is_some_and(|digits| {
         digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
+}
+
+/// Returns the digest in the form in which a redacted name is kept.
+pub(crate) fn name_digest(redacted: &str) -> Option<Digest> {
+    let digits = redacted.strip_prefix(START)?.strip_suffix(']')?;
+    stored::unhex(digits)?
 }
 
 /// Splits a name of the conversation index into what kind of name it is, and the name; those of one word are our own.

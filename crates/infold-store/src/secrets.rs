@@ -67,6 +67,7 @@ impl Contexts {
         read: &mut dyn FnMut(u64),
         take: &mut dyn FnMut(StoredSecret),
     ) -> Result<Scanned, TaskError> {
+        self.settle_redaction()?;
         let dir = self.place(task).ok_or_else(|| TaskError::Unknown {
             name: task.to_string(),
             nearest: Vec::new(),
@@ -79,7 +80,8 @@ impl Contexts {
         &self,
         read: &mut dyn FnMut(u64),
         take: &mut dyn FnMut(StoredSecret),
-    ) -> Result<Scanned, LogError> {
+    ) -> Result<Scanned, TaskError> {
+        self.settle_redaction()?;
         if !self.root().is_dir() {
             return Ok(Scanned::default());
         }

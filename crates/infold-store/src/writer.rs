@@ -20,7 +20,7 @@ use crate::lock::{Claim, Lock, Taken};
 use crate::log::{Ahead, LinePlace, message_entry};
 use crate::push_journal::{self, Ends, PushJournal};
 use crate::repair::{self, Repair};
-use crate::stored::{self, Marks};
+use crate::stored::{self, Marks, Original};
 use crate::unsynced::Rooted;
 use crate::{Log, LogError, time, tool_use};
 pub use error::{AppendError, OpenError, ToolError};
@@ -164,19 +164,20 @@ impl Writer {
         times: &[Option<u64>],
     ) -> Result<Option<Span>, AppendError> {
         if !self.log.redacts {
-            return self.append_as_is(messages, times);
+            return self.append_as_is(messages, times, &[]);
         }
         let redacted: Vec<Cow<'_, [u8]>> = messages
             .iter()
             .map(|message| self.log.without_secrets(message.as_ref()))
             .collect();
-        self.append_as_is(&redacted, times)
+        self.append_as_is(&redacted, times, &[])
     }
 
-    fn append_as_is<M: AsRef<[u8]>>(
+    pub(crate) fn append_as_is<M: AsRef<[u8]>>(
         &mut self,
         messages: &[M],
         times: &[Option<u64>],
+        originals: &[Option<Original>],
     ) -> Result<Option<Span>, AppendError> {
         self.prepare()?;
         let now = time::now();
@@ -216,7 +217,7 @@ impl Writer {
                 stamp: &self.stamp,
                 tokens: facts.tokens,
                 role: (!message.has_role()).then_some(facts.role),
-                redacted: None,
+                redacted: originals.get(index).copied().flatten(),
             };
             let cut = stored::write(message.bytes(), marks, &mut bytes);
             let ahead = Ahead {
@@ -230,7 +231,7 @@ impl Writer {
             {
                 // Ends, because there is one fold less each time.
                 self.step(What::Unfold(fold))?;
-                return self.append_as_is(messages, times);
+                return self.append_as_is(messages, times, originals);
             }
             let heard = rounds.hear(seq, &facts, tied);
             let record = Record::following(sums, &facts, heard, self.clock);
@@ -363,7 +364,7 @@ impl Writer {
         self.log.flush()
     }
 
-    fn sync_frames(&mut self) -> Result<(), LogError> {
+    pub(crate) fn sync_frames(&mut self) -> Result<(), LogError> {
         self.frames.as_mut().map_or(Ok(()), Frames::sync)
     }
 

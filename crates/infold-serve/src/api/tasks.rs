@@ -117,6 +117,7 @@ pub fn push(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
             .ok_or_else(|| ApiError::bad("the header Idempotency-Key is blank or too long"))
     });
     let key = key.transpose()?;
+    let key = key.map(|key| contexts.stored_key(key)).transpose()?;
     let (pushed, is_new) = api
         .conversations
         .with(id, |writer| -> Result<_, ApiError> {

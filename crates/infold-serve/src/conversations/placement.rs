@@ -104,6 +104,8 @@ impl Core {
         }
         let is_repeated = parsed.name.is_none() && known == parsed.messages.len();
         let last = match open.continuation(seq)? {
+            // Copies of what was redacted are looked for in other tasks.
+            Continuation::Nothing if self.index.redacted()?.is_some() => return Ok(None),
             Continuation::Nothing => self.append(call, parsed, &mut open, known)?,
             Continuation::OffPath => return Ok(None),
             _ if is_repeated && is_unfolded(&open) => None,
@@ -250,7 +252,7 @@ impl Core {
         let bodies: Vec<Cow<'_, [u8]>> = (from..parsed.message_count())
             .map(|index| parsed.message(call, index))
             .collect::<Result<_, _>>()?;
-        let Some(span) = open.writer.append(&bodies)? else {
+        let Some(span) = self.append_bodies(open, &bodies)? else {
             return Ok(None);
         };
         open.last_from_client = Some(span.to());
@@ -266,6 +268,26 @@ impl Core {
         }
         self.publish_messages(open.id, span);
         Ok(Some(span.to()))
+    }
+
+    /// Appends messages; copies of what was redacted are recorded as that.
+    fn append_bodies(
+        &self,
+        open: &mut TaskLease,
+        bodies: &[Cow<'_, [u8]>],
+    ) -> Result<Option<Span>, ConversationError> {
+        let Some(redacted) = self.index.redacted()? else {
+            return Ok(open.writer.append(bodies)?);
+        };
+        let copies = self
+            .contexts
+            .redacted_copies(open.log(), &redacted, bodies)?;
+        let Some(copies) = copies else {
+            return Ok(open.writer.append(bodies)?);
+        };
+        let span = open.writer.append_copies(copies)?;
+        self.index.set_redacted(open.id, open.log())?;
+        Ok(span)
     }
 
     /// Publishes that messages were recorded.

@@ -1,12 +1,14 @@
 //! Events that say what was redacted.
 
-use infold_log::Seq;
+use infold_log::{EventId, Seq};
 use infold_wire::digest::Digest;
 use infold_wire::{Json, quote};
 
-use super::number;
+use super::{EventLine, What, number};
+use crate::file::Growing;
+use crate::lines::Lines;
 use crate::redacted_values::RedactedValue;
-use crate::stored;
+use crate::{LogError, stored};
 
 /// A redaction: the digests of the redacted messages, by which they are recognised when they come again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub struct RedactLine {
     pub names: Vec<String>,
     /// The redacted texts that are recognised in later frames.
     pub values: Vec<RedactedValue>,
+    /// Digests of texts of the messages, by which a copy is recognised that came over another API.
+    pub contents: Vec<Digest>,
 }
 
 /// How much of messages was redacted.
@@ -54,8 +58,16 @@ impl RedactLine {
         } else {
             format!(r#","values":[{}]"#, values.join(","))
         };
+        let contents = self.contents.iter();
+        let contents = contents.map(|digest| format!(r#""{}""#, stored::hex(Some(*digest))));
+        let contents: Vec<String> = contents.collect();
+        let contents = if contents.is_empty() {
+            String::new()
+        } else {
+            format!(r#","contents":[{}]"#, contents.join(","))
+        };
         format!(
-            r#","extent":"{extent}","messages":[{}],"texts":{}{names}{values}"#,
+            r#","extent":"{extent}","messages":[{}],"texts":{}{names}{values}{contents}"#,
             messages.join(","),
             self.texts
         )
@@ -81,6 +93,29 @@ impl RedactLine {
             values: json.get("values").map_or(Some(Vec::new()), |values| {
                 values.elements().map(RedactedValue::decode).collect()
             })?,
+            contents: json.get("contents").map_or(Some(Vec::new()), |contents| {
+                let digests = contents.elements();
+                digests
+                    .map(|digest| stored::unhex(&digest.text()?)?)
+                    .collect()
+            })?,
         })
     }
+}
+
+/// Shows the redactions that a log says of itself. All of its events are read.
+pub(crate) fn each_redaction(
+    events: &Growing,
+    mut visit: impl FnMut(EventId, RedactLine),
+) -> Result<(), LogError> {
+    let mut lines = Lines::new(events, 0);
+    while let Some(line) = lines.next()?.filter(|line| line.whole) {
+        if memchr::memmem::find(line.bytes, br#""type":"redact""#).is_some()
+            && let Ok(event) = EventLine::decode(line.bytes)
+            && let What::Redact(redact) = event.what
+        {
+            visit(event.id, redact);
+        }
+    }
+    Ok(())
 }

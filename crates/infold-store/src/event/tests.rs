@@ -90,6 +90,7 @@ fn every_event_reads_back_as_it_was_written() {
             texts: 2,
             names: Vec::new(),
             values: Vec::new(),
+            contents: Vec::new(),
         }),
         What::Redact(RedactLine {
             extent: Extent::Matches,
@@ -97,6 +98,7 @@ fn every_event_reads_back_as_it_was_written() {
             texts: 0,
             names: vec!["given [redacted #0]".to_owned()],
             values: values(),
+            contents: vec![[7; 16], [8; 16]],
         }),
         What::Recall(RecallLine {
             at: seq(9),

@@ -7,9 +7,8 @@ use infold_wire::redact::{FindMatches, RedactedMatches, redact_data, redact_json
 use infold_wire::{Json, JsonError, JsonKind};
 
 use super::{NAME, each, is_prompt};
-use crate::event::{EventLine, What};
+use crate::event::{Extent, each_redaction};
 use crate::file::{Access, Growing};
-use crate::lines::Lines;
 use crate::log::continued_by;
 use crate::redacted_values::RedactedValues;
 use crate::{Log, LogError, redact};
@@ -55,8 +54,8 @@ pub(crate) fn has_names(name: &[u8]) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct FrameRedactions {
     members: RedactedMembers,
-    /// The texts of each redaction, and its marker.
-    values: Vec<(String, RedactedValues)>,
+    /// The texts of each redaction, its extent and its marker.
+    values: Vec<(Extent, String, RedactedValues)>,
     /// The members of the last frame as they came, and what became of them.
     last: BTreeMap<String, (Fingerprint, Option<Vec<u8>>)>,
 }
@@ -90,7 +89,11 @@ impl FrameRedactions {
 
     fn without_values(&self, name: &str, value: &[u8]) -> Option<Vec<u8>> {
         let mut redacted: Option<Vec<u8>> = None;
-        for (marker, values) in &self.values {
+        for (extent, marker, values) in &self.values {
+            // By the model a conversation is told from others that begin alike; nobody said it in a message.
+            if *extent == Extent::Whole && name == "model" {
+                continue;
+            }
             let now = redacted.as_deref().unwrap_or(value);
             let new = redact_member(name, now, marker, &mut |text| values.find(text));
             redacted = new.ok().and_then(|new| new.bytes).or(redacted);
@@ -100,19 +103,13 @@ impl FrameRedactions {
 
     /// Adds the texts that the events of a log say were redacted.
     fn add_values(&mut self, events: &Growing) -> Result<(), LogError> {
-        let mut lines = Lines::new(events, 0);
-        while let Some(line) = lines.next()?.filter(|line| line.whole) {
-            if memchr::memmem::find(line.bytes, br#""type":"redact""#).is_some()
-                && let Ok(event) = EventLine::decode(line.bytes)
-                && let What::Redact(redact) = event.what
-                && !redact.values.is_empty()
-            {
-                let marker = redact::marker(event.id.get());
-                self.values
-                    .push((marker, redact.values.into_iter().collect()));
+        each_redaction(events, |id, redact| {
+            if !redact.values.is_empty() {
+                let values = redact.values.into_iter().collect();
+                let marker = redact::marker(id.get());
+                self.values.push((redact.extent, marker, values));
             }
-        }
-        Ok(())
+        })
     }
 }
 

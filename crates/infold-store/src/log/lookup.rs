@@ -5,12 +5,13 @@ use std::io;
 
 use infold_log::{EventId, Point, Seq, Shown, Span};
 use infold_wire::Wire;
+use infold_wire::digest::Digest;
 
 use super::line::{self, Group};
 use crate::entry::{Base, EventEntry, MessageEntry};
-use crate::event::{EventLine, What};
+use crate::event::{EventLine, What, each_redaction};
 use crate::file::Access;
-use crate::lines::Lines;
+use crate::redacted_name::name_digest;
 use crate::stored::Original;
 use crate::{Log, LogError};
 
@@ -63,16 +64,28 @@ impl Log {
     /// events are read.
     pub fn redacted_names(&self) -> Result<Vec<String>, LogError> {
         let mut names = Vec::new();
-        let mut lines = Lines::new(&self.events, 0);
-        while let Some(line) = lines.next()?.filter(|line| line.whole) {
-            if memchr::memmem::find(line.bytes, br#""type":"redact""#).is_some()
-                && let Ok(event) = EventLine::decode(line.bytes)
-                && let What::Redact(redact) = event.what
-            {
-                names.extend(redact.names);
-            }
-        }
+        each_redaction(&self.events, |_, redact| names.extend(redact.names))?;
         Ok(names)
+    }
+
+    /// Returns the digests by which copies of what was redacted in this task are recognised, and those of redacted keys of pushes, each
+    /// with its event. All of the log's own events are read.
+    pub fn redacted_digests(&self) -> Result<Vec<(Digest, EventId)>, LogError> {
+        let mut digests = Vec::new();
+        each_redaction(&self.events, |id, redact| {
+            let messages = redact.messages.iter().filter_map(|(_, digest)| *digest);
+            let all = messages.chain(redact.contents.iter().copied());
+            digests.extend(all.map(|digest| (digest, id)));
+        })?;
+        let mut last = self.last_keyed_push()?;
+        while let Some(id) = last.filter(|id| id.get() >= self.own().event) {
+            let What::Append(append) = self.event(id)?.what else {
+                break;
+            };
+            digests.extend(name_digest(&append.key).map(|digest| (digest, id)));
+            last = append.previous.filter(|previous| *previous < id);
+        }
+        Ok(digests)
     }
 
     /// Returns whether messages can be sent on a wire exactly as they are.

@@ -15,7 +15,7 @@ use super::texts::TextRedactor;
 use super::transcript::Batch;
 use crate::event::Extent;
 use crate::file::{Access, Growing};
-use crate::frame::{fingerprint, is_prompt};
+use crate::frame::fingerprint;
 use crate::lines::Lines;
 use crate::redacted_name::{redacted_key, split_key};
 use crate::{LogError, Metadata, TaskError, chain_index, file, imported};
@@ -33,7 +33,8 @@ impl Rewrite<'_> {
         self.metadata(one, text, to)
     }
 
-    /// What stood around messages. Of a message that goes, what was said in a system prompt goes here too.
+    /// What stood around messages. Of a message that goes, what was said there goes too; the model stays, by which a conversation is told
+    /// from others that begin alike.
     fn frames(
         &self,
         one: &FamilyMember,
@@ -54,7 +55,7 @@ impl Rewrite<'_> {
             let members: Vec<_> = set.members().collect();
             let mut originals = Vec::new();
             for (key, value) in members.into_iter().rev() {
-                if is_whole && !is_prompt(&key.name()) {
+                if is_whole && *key.name() == *b"model" {
                     continue;
                 }
                 let raw = String::from_utf8_lossy(value.bytes()).into_owned();

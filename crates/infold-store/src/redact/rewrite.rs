@@ -1,5 +1,6 @@
 //! Writes the files of tasks anew, without what goes.
 
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
@@ -7,12 +8,15 @@ use infold_log::Seq;
 use infold_wire::redact::{redact_json, redact_matches, redact_message};
 use infold_wire::{Json, Message, digest, render_stub, tokens};
 
+use super::pieces::Pieces;
 use super::staging::Staging;
 use super::texts::{TextRedactor, marker};
-use super::{Family, FamilyMember, Find, damaged, holder};
+use super::tool_uses::ChangedToolUses;
+use super::{Family, FamilyMember, Find, Search, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
+use crate::redacted_digests::add_contents;
 use crate::redacted_values::FoundValues;
 use crate::stored::{self, Marks};
 use crate::writer::heading_start;
@@ -27,11 +31,13 @@ pub struct Rewrite<'a> {
     pub contexts: &'a Contexts,
     pub family: &'a Family,
     pub find: Find<'a>,
+    is_content: &'a dyn Fn(&str) -> bool,
     pub extent: Extent,
     /// The texts that go, as `find` finds them.
     pub values: &'a FoundValues,
     /// The number of the event of each of them that says so.
-    events: Vec<u64>,
+    pub events: Vec<u64>,
+    tools: ChangedToolUses,
 }
 
 /// The result of staging one task.
@@ -51,7 +57,7 @@ impl<'a> Rewrite<'a> {
     pub fn new(
         contexts: &'a Contexts,
         family: &'a Family,
-        (find, values): (Find<'a>, &'a FoundValues),
+        (search, values): (Search<'a>, &'a FoundValues),
         extent: Extent,
     ) -> Result<Rewrite<'a>, TaskError> {
         let mut events = Vec::with_capacity(family.len());
@@ -59,14 +65,20 @@ impl<'a> Rewrite<'a> {
             let (log, _) = Log::open(&one.dir, Access::Read, &contexts.dirs())?;
             events.push(log.state().next_event().get());
         }
-        Ok(Rewrite {
+        let mut rewrite = Rewrite {
             contexts,
             family,
-            find,
+            find: search.find,
+            is_content: search.is_content,
             extent,
             values,
             events,
-        })
+            tools: ChangedToolUses::default(),
+        };
+        if extent == Extent::Matches {
+            rewrite.tools = rewrite.tool_uses()?;
+        }
+        Ok(rewrite)
     }
 
     /// Says what would be written in the place of a task's files. Nothing is.
@@ -94,10 +106,11 @@ impl<'a> Rewrite<'a> {
         self.values
             .is_collecting
             .set(self.extent == Extent::Matches);
+        let mut contents = BTreeSet::new();
         let originals = if one.messages.is_empty() {
             Vec::new()
         } else {
-            self.messages(one, &text.marker, &to)?
+            self.messages(one, &text.marker, &to, &mut contents)?
         };
         let mut events = self.events(one, &log, &mut text)?;
         self.beside_messages(one, &mut text, Some(&to))?;
@@ -120,6 +133,7 @@ impl<'a> Rewrite<'a> {
                 texts: text.changed,
                 names: names.clone(),
                 values,
+                contents: contents.into_iter().collect(),
             }),
         };
         events.extend(event.encode());
@@ -137,7 +151,11 @@ impl<'a> Rewrite<'a> {
     }
 
     /// What takes the place of a message.
-    fn redacted(&self, body: &[u8], marker: &str) -> Result<Vec<u8>, infold_wire::MessageError> {
+    pub fn redacted(
+        &self,
+        body: &[u8],
+        marker: &str,
+    ) -> Result<Vec<u8>, infold_wire::MessageError> {
         match self.extent {
             Extent::Whole => redact_message(body, marker),
             Extent::Matches => {
@@ -153,6 +171,7 @@ impl<'a> Rewrite<'a> {
         one: &FamilyMember,
         marker: &str,
         to: &Path,
+        contents: &mut BTreeSet<digest::Digest>,
     ) -> Result<Vec<(Seq, Option<digest::Digest>)>, TaskError> {
         let path = to.join("messages.jsonl");
         let fail = |error| LogError::io(&path, "written", error);
@@ -179,6 +198,7 @@ impl<'a> Rewrite<'a> {
             }
             let original = stored.redacted.or(original).flatten();
             let body = if is_gone {
+                add_contents(&came, self.is_content, contents).map_err(|error| wrong(&error))?;
                 self.redacted(&came, marker)
             } else {
                 Ok(came)
@@ -375,7 +395,11 @@ impl<'a> Rewrite<'a> {
                 continue;
             }
             let raw = String::from_utf8_lossy(value.bytes()).into_owned();
-            if let Some(new) = text.values(&raw) {
+            let changed = text.changed;
+            let known = self.tools.get(&raw).map(str::to_owned);
+            let new = text.values(known.as_deref().unwrap_or(&raw)).or(known);
+            if let Some(new) = new {
+                text.changed = changed + 1;
                 out.replace_range(value.range(), &new);
             }
         }
@@ -423,41 +447,6 @@ impl<'a> Rewrite<'a> {
             mask.stub = stub;
         }
         Ok(mask)
-    }
-}
-
-/// Messages in a row that a client may send as pieces of one output: they are known by what they say together, which cannot be told any more
-/// once one of them is redacted. So each from there on is marked with what was said up to it.
-#[derive(Default)]
-struct Pieces {
-    bodies: Vec<Vec<u8>>,
-    is_marked: bool,
-}
-
-impl Pieces {
-    /// Returns the digest of the next message, if it is to be marked.
-    fn original(
-        &mut self,
-        body: &[u8],
-        is_gone: bool,
-    ) -> Result<Option<Option<digest::Digest>>, infold_wire::MessageError> {
-        if !digest::may_be_partial_output(&Message::read(body)?) {
-            *self = Pieces::default();
-            return Ok(if is_gone {
-                Some(digest::message_digest(body)?)
-            } else {
-                None
-            });
-        }
-        self.bodies.push(body.to_vec());
-        self.is_marked |= is_gone;
-        Ok(if self.is_marked {
-            Some(digest::joined_digest(
-                self.bodies.iter().map(Vec::as_slice),
-            )?)
-        } else {
-            None
-        })
     }
 }
 

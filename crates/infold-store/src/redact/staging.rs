@@ -305,6 +305,10 @@ impl Contexts {
             for (task, name) in &plan.names {
                 chains.redact_name(*task, name)?;
             }
+            for (task, dir) in places {
+                let (log, _) = Log::open(dir, Access::Read, &self.dirs())?;
+                chains.set_redacted(*task, &log.redacted_digests()?)?;
+            }
             chains.purge()?;
         }
         // The logs have new files by now, from which the messages are indexed again.

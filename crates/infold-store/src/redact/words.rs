@@ -3,6 +3,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use infold_wire::digest::Digest;
+
+use crate::redacted_digests::content_digest;
+
 /// Words, and pairs of consecutive words, that occur in the redacted messages and in no other.
 ///
 /// Text derived from such a message (a summary, a record) may repeat other messages too; these words identify what only it said. A single word is
@@ -11,11 +15,14 @@ use std::ops::Range;
 pub struct Words {
     words: HashSet<String>,
     pairs: HashSet<(String, String)>,
+    /// The texts as a whole.
+    texts: HashSet<Digest>,
 }
 
 impl Words {
     /// Adds what a message says that is to go.
     pub fn add(&mut self, text: &str) {
+        self.texts.extend(content_digest(text));
         let mut last: Option<String> = None;
         for (_, word) in split(text) {
             if let Some(last) = last.replace(word.clone()) {
@@ -27,6 +34,9 @@ impl Words {
 
     /// Takes out what a message says that stays.
     pub fn keep(&mut self, text: &str) {
+        if let Some(digest) = content_digest(text) {
+            self.texts.remove(&digest);
+        }
         let mut last: Option<String> = None;
         for (_, word) in split(text) {
             self.words.remove(&word);
@@ -34,6 +44,11 @@ impl Words {
                 self.pairs.remove(&(last, word));
             }
         }
+    }
+
+    /// Returns whether a text as a whole stands in the redacted messages and in no other.
+    pub fn has_text(&self, text: &str) -> bool {
+        content_digest(text).is_some_and(|digest| self.texts.contains(&digest))
     }
 
     /// Where they stand in a text. Those that follow each other are one range.

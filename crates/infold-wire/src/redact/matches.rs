@@ -5,9 +5,9 @@ use std::ops::Range;
 use infold_log::Role;
 
 use super::escapes::{Unescaped, replace_at_levels};
-use super::media::{blank_image, is_media_member, redacted_media};
+use super::media::{blank_image, is_media_member, redacted_media, with_markers, without_texts};
 use super::message::redacted_arguments;
-use super::signatures::{redacted_reasoning, without_signatures};
+use super::signatures::{is_thought, redacted_reasoning, without_signatures};
 use super::structure::{
     DOCUMENTED, DOCUMENTED_IN_RECORDS, TOOL_DATA, contains, is_record_structure, is_structure,
 };
@@ -216,10 +216,19 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
             JsonKind::String => self.string(json),
             JsonKind::Number | JsonKind::Bool => self.scalar(json, scope),
             JsonKind::Array => {
-                let elements = json.elements();
-                let edits = elements
-                    .filter_map(|element| Some((element.range(), self.value(element, scope)?)));
-                let edits = edits.collect();
+                let mut edits = Vec::new();
+                let mut lost_thought = false;
+                for element in json.elements() {
+                    let mut bytes = self.value(element, scope);
+                    if is_thought(element) {
+                        lost_thought |= bytes.is_some();
+                    } else if lost_thought && scope != Scope::Data {
+                        // The signature of a thought stands on a part behind it.
+                        let now = bytes.unwrap_or_else(|| element.bytes().to_vec());
+                        bytes = Some(without_signatures(now));
+                    }
+                    edits.extend(bytes.map(|bytes| (element.range(), bytes)));
+                }
                 splice_json(json, edits)
             }
             JsonKind::Object => self.object(json, scope),
@@ -263,7 +272,13 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
             }
             let between = &json.bytes()[key.range().end - start..value.range().start - start];
             if value_scope != Scope::Structure && self.match_spans(key, between, value) {
-                bytes = Some(quote(self.marker).into_bytes());
+                let is_json = *name == *b"arguments" && holds_json(value);
+                let marker = if is_json && scope != Scope::Data {
+                    redacted_arguments(self.marker)
+                } else {
+                    self.marker.to_owned()
+                };
+                bytes = Some(quote(&marker).into_bytes());
             }
             edits.extend(bytes.map(|bytes| (value.range(), bytes)));
         }
@@ -435,31 +450,8 @@ fn is_redacted(text: &str, range: &Range<usize>, marker: &str) -> bool {
         })
 }
 
-/// Adds markers to the text of a message, in the place of images that stood beside it.
-fn with_markers(message: Vec<u8>, count: usize, marker: &str) -> Vec<u8> {
-    let content = Json::parse(&message)
-        .ok()
-        .and_then(|json| json.get("content"));
-    let Some(content) = content.filter(|content| content.kind() == JsonKind::String) else {
-        return message;
-    };
-    let mut texts = vec![marker; count];
-    let text = content.text().unwrap_or_default();
-    if !text.is_empty() {
-        texts.insert(0, &text);
-    }
-    let range = content.range();
-    splice(&message, &[(range, quote(&texts.join("\n")))])
-}
-
-/// Removes from the media of a tool's result what became a text: there is no place for one.
-fn without_texts(result: Vec<u8>, marker: &str) -> Vec<u8> {
-    let parts = Json::parse(&result).ok().and_then(|json| json.get("parts"));
-    let Some(parts) = parts else {
-        return result;
-    };
-    let is_kept = |part: &Json<'_>| !part.get("text").is_some_and(|text| text.is(marker));
-    let kept: Vec<&[u8]> = parts.elements().filter(is_kept).map(Json::bytes).collect();
-    let kept = [b"[".as_slice(), &kept.join(&b","[..]), b"]"].concat();
-    splice(&result, &[(parts.range(), kept)])
+/// Returns whether a text is JSON.
+fn holds_json(value: Json<'_>) -> bool {
+    let text = value.text();
+    text.is_some_and(|text| Json::parse(text.as_bytes()).is_ok())
 }

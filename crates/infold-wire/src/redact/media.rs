@@ -4,7 +4,8 @@
 use infold_log::Role;
 
 use super::message::{redacted_block, redacted_part};
-use crate::{Json, JsonKind};
+use crate::edits::splice;
+use crate::{Json, JsonKind, quote};
 
 /// An image of one pixel, for items that must have one.
 const BLANK_PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -67,4 +68,33 @@ pub fn blank_image(kind: &[u8], name: &[u8]) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Adds markers to the text of a message, in the place of images that stood beside it.
+pub fn with_markers(message: Vec<u8>, count: usize, marker: &str) -> Vec<u8> {
+    let content = Json::parse(&message)
+        .ok()
+        .and_then(|json| json.get("content"));
+    let Some(content) = content.filter(|content| content.kind() == JsonKind::String) else {
+        return message;
+    };
+    let mut texts = vec![marker; count];
+    let text = content.text().unwrap_or_default();
+    if !text.is_empty() {
+        texts.insert(0, &text);
+    }
+    let range = content.range();
+    splice(&message, &[(range, quote(&texts.join("\n")))])
+}
+
+/// Removes from the media of a tool's result what became a text: there is no place for one.
+pub fn without_texts(result: Vec<u8>, marker: &str) -> Vec<u8> {
+    let parts = Json::parse(&result).ok().and_then(|json| json.get("parts"));
+    let Some(parts) = parts else {
+        return result;
+    };
+    let is_kept = |part: &Json<'_>| !part.get("text").is_some_and(|text| text.is(marker));
+    let kept: Vec<&[u8]> = parts.elements().filter(is_kept).map(Json::bytes).collect();
+    let kept = [b"[".as_slice(), &kept.join(&b","[..]), b"]"].concat();
+    splice(&result, &[(parts.range(), kept)])
 }

@@ -5,7 +5,7 @@ use infold_log::Role;
 use super::message::ObjectWriter;
 use crate::neutral::gemini::PLACEHOLDER_SIGNATURE;
 use crate::render::BlockStyle;
-use crate::{Json, quote};
+use crate::{Json, JsonKind, quote};
 
 /// Members whose texts a provider signed or encrypted.
 fn is_signature(name: &[u8]) -> bool {
@@ -63,6 +63,11 @@ pub fn redacted_reasoning(json: Json<'_>, marker: &str) -> Option<Vec<u8>> {
         _ => return None,
     };
     Some(style.text_block(Role::Assistant, &text).into_bytes())
+}
+
+/// Returns whether a part is a thought of Gemini's.
+pub fn is_thought(part: Json<'_>) -> bool {
+    part.kind() == JsonKind::Object && part.get("thought").is_some_and(Json::is_true)
 }
 
 fn thought_signature(extra: Json<'_>) -> Option<Json<'_>> {

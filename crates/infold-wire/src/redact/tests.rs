@@ -402,3 +402,67 @@ fn a_call_with_a_match_gets_a_signature_that_is_of_any_content() {
         r#"{"role":"assistant","tool_calls":[{"id":"c1","type":"function","extra_content":{"google":{"thought_signature":"skip_thought_signature_validator"}},"function":{"name":"ls","arguments":"{\"a\":\"[redacted e7]\"}"}}]}"#
     );
 }
+
+/// The signature of a thought stands on a part behind it.
+#[test]
+fn signatures_behind_a_redacted_thought_go_with_it() {
+    let parts = r#"[{"text":"before","thoughtSignature":"Aa"},{"text":"SECRET","thought":true},{"text":"so","thoughtSignature":"Yy"},{"functionCall":{"name":"ls","args":{}},"thoughtSignature":"Zz"},{"text":"more"}]"#;
+    let content = format!(r#"{{"role":"model","parts":{parts}}}"#);
+    assert_eq!(
+        replaced(&content, "SECRET"),
+        r#"{"role":"model","parts":[{"text":"before","thoughtSignature":"Aa"},{"text":"[redacted e7]"},{"text":"so"},{"functionCall":{"name":"ls","args":{}},"thoughtSignature":"skip_thought_signature_validator"},{"text":"more"}]}"#
+    );
+    // Of another part that loses something, only its own.
+    let text = replaced(&content, "more");
+    assert!(
+        text.contains("Aa") && text.contains("Yy") && text.contains("Zz"),
+        "{text}"
+    );
+}
+
+/// Matches everything of a text that holds the word, as `.*SECRET.*` does.
+fn whole_lines(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if line.contains("SECRET") {
+            found.push(start..start + line.trim_end_matches('\n').len());
+        }
+        start += line.len();
+    }
+    found
+}
+
+#[test]
+fn a_match_beyond_arguments_leaves_them_json() {
+    let calls = [
+        r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{\"path\":\"a SECRET b\",\"n\":1}"}}]}"#,
+        r#"{"role":"assistant","content":"","function_call":{"name":"ls","arguments":"{\"path\":\"a SECRET b\"}"}}"#,
+        r#"{"type":"function_call","id":"fc_1","call_id":"c1","name":"ls","arguments":"{\"path\":\"a SECRET b\",\"n\":1}"}"#,
+        r#"{"type":"mcp_call","id":"m_1","name":"f","server_label":"l","arguments":"{\"a\":\"SECRET\"}","output":"x"}"#,
+        r#"{"role":"assistant","content":"","tool_calls":[{"function":{"name":"ls","arguments":{"path":"SECRET"}}}]}"#,
+        r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"ls","input":{"path":"SECRET"}}]}"#,
+        r#"{"role":"model","parts":[{"functionCall":{"name":"ls","args":{"path":"SECRET"}}}]}"#,
+    ];
+    for call in calls {
+        let quoted = |text: &str| {
+            let at = text
+                .find("\"arguments\":")
+                .filter(|_| text.contains("SECRET"));
+            Vec::from_iter(at.map(|at| at..text.len()))
+        };
+        for find in [&whole_lines as &dyn Fn(&str) -> Vec<Range<usize>>, &quoted] {
+            let redacted = redact_matches(call.as_bytes(), MARKER, &mut |text| find(text));
+            let Some(bytes) = redacted.unwrap().bytes else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains("SECRET"), "{text}");
+            assert!(Message::parse(&bytes).is_ok(), "{text}");
+            let function = text.find("\"arguments\":").map(|at| &text[at + 12..]);
+            let arguments = function.filter(|rest| rest.starts_with('"'));
+            let Some(arguments) = arguments else { continue };
+            assert!(arguments.starts_with("\"{\\\""), "{text}");
+        }
+    }
+}

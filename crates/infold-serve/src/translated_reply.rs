@@ -90,25 +90,27 @@ impl TranslatedReply {
             ReplyError::Failed { body } => refusal(StatusCode::BAD_GATEWAY, body).1,
             error => ClientError::Failed(format!("the reply of the provider broke: {error}")),
         };
-        stream_error(self.to, &what, self.relay.is_begun())
+        stream_error(self.to, &what, self.relay.next_sequence())
     }
 }
 
-/// Writes an error as the end of a stream, which may have begun.
-pub(crate) fn stream_error(to: Wire, what: &ClientError, is_begun: bool) -> Vec<u8> {
+/// Writes an error as the end of a stream; `next` is the number of its next event if it has begun, on the wire that has them
+/// numbered.
+pub(crate) fn stream_error(to: Wire, what: &ClientError, next: Option<u64>) -> Vec<u8> {
     let (_, _, body) = write_client_error(to, false, what);
     let body = String::from_utf8_lossy(&body).into_owned();
     match (to, what) {
         // A response that is too long fails as a whole, and its clients look for that.
-        (Wire::Responses, ClientError::TooLong { .. }) if !is_begun => {
+        (Wire::Responses, ClientError::TooLong { .. }) if next.is_none() => {
             write_client_error(to, true, what).2
         }
         (Wire::Responses, _) => {
             let text =
                 infold_wire::provider_error::error_message(body.as_bytes()).unwrap_or_default();
             let event = format!(
-                r#"{{"type":"error","code":"server_error","message":{},"param":null,"sequence_number":0}}"#,
-                quote(&text)
+                r#"{{"type":"error","code":"server_error","message":{},"param":null,"sequence_number":{}}}"#,
+                quote(&text),
+                next.unwrap_or_default()
             );
             format!("event: error\ndata: {event}\n\n").into_bytes()
         }

@@ -1,5 +1,6 @@
 //! What a message says around a match.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use infold_wire::terms::{Language, Query, each_term};
@@ -18,7 +19,9 @@ const WINDOW_BYTES: usize = 200;
 /// So many of them stand before the first match.
 const LEAD_BYTES: usize = 40;
 /// Of so many matches the best window is chosen.
-const MAX_MARKS: usize = 4096;
+const MAX_MARKS: usize = 16_384;
+/// So many of them are of one word: where it is common, a rare one further down counts more.
+const MAX_MARKS_OF_A_WORD: usize = 1024;
 
 impl Snippet {
     /// Cuts out of a text where it matches most; its beginning if it does not match.
@@ -76,33 +79,40 @@ impl Snippet {
     }
 }
 
-/// The part of a text with the most different matches.
+/// The part of a text with the most different matches: rare ones count more, and the rarest stands at its beginning, so that what
+/// follows it is shown. The first of several that are alike.
 fn window(text: &str, marks: &[Range<usize>]) -> Range<usize> {
-    let mut best = (0, 0);
+    let words: Vec<String> = marks
+        .iter()
+        .map(|mark| text[mark.clone()].to_lowercase())
+        .collect();
+    let mut counts: HashMap<&str, u32> = HashMap::new();
+    for word in &words {
+        *counts.entry(word).or_default() += 1;
+    }
+    let mut best: Option<(f64, usize)> = None;
     let mut last = 0;
     for (first, mark) in marks.iter().enumerate() {
         let end = mark.start + WINDOW_BYTES - LEAD_BYTES;
         while last < marks.len() && marks[last].end <= end {
             last += 1;
         }
-        let mut words: Vec<String> = marks[first..last.max(first)]
+        let mut held: Vec<&str> = words[first..last.max(first)]
             .iter()
             .take(16)
-            .map(|mark| text[mark.clone()].to_lowercase())
+            .map(String::as_str)
             .collect();
-        words.sort_unstable();
-        words.dedup();
-        if words.len() > best.0 {
-            best = (words.len(), mark.start);
+        held.sort_unstable();
+        held.dedup();
+        let weight = |word: &&str| 1.0 + 1.0 / f64::from(counts[word]);
+        // What stands at the beginning is followed by most.
+        let lead = f64::from(counts[words[first].as_str()]);
+        let weight = held.iter().map(weight).sum::<f64>() - lead * 1e-6;
+        if best.is_none_or(|(most, _)| weight > most) {
+            best = Some((weight, mark.start));
         }
     }
-    let start = if marks.is_empty() {
-        0
-    } else if best.0 == 0 {
-        marks[0].start.saturating_sub(LEAD_BYTES)
-    } else {
-        best.1.saturating_sub(LEAD_BYTES)
-    };
+    let start = best.map_or(0, |(_, start)| start.saturating_sub(LEAD_BYTES));
     let start = boundary(text, start, start > 0);
     let end = boundary(
         text,
@@ -126,9 +136,15 @@ fn boundary(text: &str, at: usize, seeks_word: bool) -> usize {
 pub fn query_marks(query: &Query, text: &str) -> Vec<Range<usize>> {
     let (language, matcher) = (Language::of(text), query.matcher());
     let mut marks: Vec<Range<usize>> = Vec::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
     each_term(text, &mut |term| {
         if marks.len() < MAX_MARKS && matcher.matches(&term, language) {
-            marks.push(term.range);
+            let word = text[term.range.clone()].to_lowercase();
+            let count = counts.entry(word).or_default();
+            *count += 1;
+            if *count <= MAX_MARKS_OF_A_WORD {
+                marks.push(term.range);
+            }
         }
     });
     marks.sort_by_key(|mark| (mark.start, std::cmp::Reverse(mark.end)));
@@ -173,5 +189,30 @@ mod tests {
         assert!(shown.starts_with("… "), "{shown}");
         assert!(shown.contains("the [login] [timeout] was 30"), "{shown}");
         assert!(shown.len() < 300 && shown.ends_with(" …"), "{shown}");
+    }
+
+    #[test]
+    fn the_row_that_is_looked_for_is_shown_not_the_beginning_of_its_table() {
+        for count in [300, 6000] {
+            let rows = (0..count).map(|row| format!("setting_{row} = {}\n", 7000 + 37 * row));
+            let table = format!("These are the settings:\n{}", rows.collect::<String>());
+            for (query, row) in [
+                ("setting_217", 217),
+                ("setting 217", 217),
+                ("settings setting_123", 123),
+                ("setting_299", 299),
+                ("setting_5217", 5217),
+            ] {
+                if row >= count {
+                    continue;
+                }
+                let shown = snippet(query, &table).replace(['[', ']'], "");
+                let wanted = format!("setting_{row} = {}", 7000 + 37 * row);
+                assert!(shown.contains(&wanted), "{query}: {shown}");
+            }
+        }
+        // Where all matches are alike, the first is shown.
+        let text = format!("a pool {}", "and a pool ".repeat(300));
+        assert!(snippet("pool", &text).starts_with("a [pool]"), "{text}");
     }
 }

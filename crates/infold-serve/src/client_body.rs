@@ -382,6 +382,8 @@ impl ReplyParser {
     /// Reads what was decoded, if it was.
     fn read(&mut self, plain: Option<io::Result<Bytes>>) {
         match plain {
+            // What is decoded only at the end comes in nothing but empty pieces before.
+            Some(Ok(plain)) if plain.is_empty() => {}
             Some(Ok(plain)) => {
                 if let (Some(reader), None) = (&mut self.reader, &self.failed) {
                     self.failed = reader.push(&plain, &mut |_| {}).err();

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use front::{Answer, Proxy, Setup, head, packed, place, post, request};
 use infold_testkit::{Gate, Model, Script, Server, Step, hash};
-use infold_wire::Wire;
+use infold_wire::reply::{stream_reply, write_reply};
+use infold_wire::{Reply, Wire};
 
 /// A model that does not look at what it is asked: some of it is odd on purpose.
 fn lenient() -> Script {
@@ -157,6 +158,39 @@ fn a_packed_request_is_recorded_and_goes_on_packed() {
         assert_eq!(seen.hash, hash(&body), "{coding}");
         assert_eq!(seen.header("content-encoding"), Some(coding));
         assert!(proxy.kept().contains("hello there"), "{coding}");
+    }
+}
+
+#[test]
+fn a_packed_reply_is_recorded_and_comes_back_packed() {
+    let reply = Reply {
+        messages: vec![br#"{"role":"assistant","content":"so it is packed"}"#.to_vec()],
+        ..Reply::default()
+    };
+    for stream in [false, true] {
+        let (kind, plain) = match stream {
+            true => (
+                "text/event-stream",
+                stream_reply(Wire::Chat, &reply, 4).concat(),
+            ),
+            false => ("application/json", write_reply(Wire::Chat, &reply)),
+        };
+        for (coding, body) in packed(&plain) {
+            let step = Step::error(200, body.clone())
+                .header("content-type", kind)
+                .header("content-encoding", coding);
+            let server = Server::start(lenient().otherwise(move |_| step.clone()));
+            let mut proxy = Proxy::to(&server.url());
+            let asked = request(Wire::Chat, stream, "x");
+            let answer = proxy.post("/v1/chat/completions", "", &asked);
+            assert_eq!(answer.header("content-encoding"), Some(coding));
+            assert_eq!((answer.status, answer.body), (200, body), "{coding}");
+            proxy.finish();
+            assert!(
+                proxy.kept().contains("so it is packed"),
+                "{coding} {stream}"
+            );
+        }
     }
 }
 

@@ -37,6 +37,21 @@ fn is_valid(client: &Client<'_>) {
     assert!(problems.is_empty(), "{}: {problems:?}", client.wire);
 }
 
+/// The events of a response are numbered from zero, up to the error that it ends with.
+fn numbered_to_the_error(stream: &str) {
+    let events = stream
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "));
+    let events: Vec<&str> = events.collect();
+    let last = events.last().expect("an event");
+    assert!(last.contains("\"type\":\"error\""), "{stream}");
+    for (at, event) in events.iter().enumerate() {
+        let json = Json::parse(event.as_bytes()).expect("JSON");
+        let number = json.get("sequence_number").and_then(Json::number);
+        assert_eq!(number, Some(at as f64), "{event}");
+    }
+}
+
 #[test]
 fn an_empty_last_reply_leaves_a_valid_view() {
     for wire in Wire::ALL {
@@ -191,17 +206,48 @@ fn a_later_error_of_a_response_has_the_next_number() {
     for failure in failures {
         office.say(Wire::Responses, &[vec![text("Let me see. "), lookup()]]);
         office.next([failure]);
-        let told = client.post().text();
-        let events = told.lines().filter_map(|line| line.strip_prefix("data: "));
-        let events: Vec<&str> = events.collect();
-        assert!(
-            events.last().expect("an event").contains("\"error\""),
-            "{told}"
+        numbered_to_the_error(&client.post().text());
+    }
+}
+
+#[test]
+fn a_provider_of_another_api_may_compress_and_fail_too() {
+    for at in 0..packed(b"x").len() {
+        let office = Office::translating("openai");
+        let mut client = Client::new(&office, Wire::Anthropic, true, "this");
+        let rounds = [
+            vec![text("Let me see. "), lookup()],
+            vec![text("It is 15029.")],
+        ];
+        let steps = rounds.iter().enumerate().map(|(round, blocks)| {
+            let said = reply(Wire::Chat, round, &numbered(round, blocks));
+            let plain = stream_reply(Wire::Chat, &said, 8).concat();
+            let (coding, body) = packed(&plain).into_iter().nth(at).expect("a body");
+            Step::error(200, body)
+                .header("content-type", "text/event-stream")
+                .header("content-encoding", coding)
+        });
+        office.next(steps);
+        let told = words(&client.turn()).replace('\n', "");
+        assert_eq!(told, "Let me see. It is 15029.", "{at}");
+        office.is_accepted();
+    }
+    // A translated stream of Responses is numbered to its end, with a look-up before that or without.
+    for lookups in 0..2 {
+        let office = Office::translating("openai");
+        let client = Client::new(&office, Wire::Responses, true, "this");
+        office.say(
+            Wire::Chat,
+            &vec![vec![text("Let me see. "), lookup()]; lookups],
         );
-        for (at, event) in events.iter().enumerate() {
-            let json = Json::parse(event.as_bytes()).expect("JSON");
-            let number = json.get("sequence_number").and_then(Json::number);
-            assert_eq!(number, Some(at as f64), "{event}");
-        }
+        let said = reply(Wire::Chat, 0, &numbered(0, &[text("It is")]));
+        let mut events = stream_reply(Wire::Chat, &said, 8);
+        events.truncate(2);
+        events.push(b"data: {\"error\":{\"message\":\"out of order today\"}}\n\n".to_vec());
+        let step = Step::error(200, events.concat()).header("content-type", "text/event-stream");
+        office.next([step]);
+        let told = client.post().text();
+        assert!(told.contains("It is"), "{told}");
+        numbered_to_the_error(&told);
     }
 }

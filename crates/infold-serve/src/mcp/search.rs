@@ -133,7 +133,7 @@ impl History {
             None => ("recall", format!(" and `task` {}", &task[..8])),
         };
         *out += &format!(
-            "Read messages in full: with {recall}, `range` such as {before}..{seq}{task}.\n"
+            "Read messages in full: {recall}, with `range` such as {before}..{seq}{task}.\n"
         );
     }
 

@@ -129,7 +129,7 @@ fn results_name_only_what_is_offered() {
             assert!(!result.contains("task"), "{name}: {result}");
             assert!(!result.contains("list_conversations"), "{name}: {result}");
             if name == search {
-                let named = format!("with {recall}, `range`");
+                let named = format!(" {recall}, with `range`");
                 assert!(result.contains(&named), "{result}");
             }
         }

@@ -1,6 +1,5 @@
 //! The body of a provider's answer without the content coding that nobody asked for.
 
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -42,23 +41,6 @@ pub(crate) fn decoded(mut answer: ForwardResponse) -> Result<ForwardResponse, St
     }
 }
 
-impl DecodedBody {
-    fn passed(
-        &mut self,
-        decoded: io::Result<Bytes>,
-    ) -> Option<Poll<Option<Result<Frame<Bytes>, ForwardError>>>> {
-        match decoded {
-            Ok(plain) if plain.is_empty() => None,
-            Ok(plain) => Some(Poll::Ready(Some(Ok(Frame::data(plain))))),
-            Err(error) => {
-                self.ended = true;
-                let text = format!("it cannot be decoded: {error}");
-                Some(Poll::Ready(Some(Err(ForwardError::unreadable(text)))))
-            }
-        }
-    }
-}
-
 impl Body for DecodedBody {
     type Data = Bytes;
     type Error = ForwardError;
@@ -83,8 +65,14 @@ impl Body for DecodedBody {
                     this.decoder.finish()
                 }
             };
-            if let Some(passed) = this.passed(decoded) {
-                return passed;
+            match decoded {
+                Ok(plain) if plain.is_empty() => {}
+                Ok(plain) => return Poll::Ready(Some(Ok(Frame::data(plain)))),
+                Err(error) => {
+                    this.ended = true;
+                    let text = format!("it cannot be decoded: {error}");
+                    return Poll::Ready(Some(Err(ForwardError::unreadable(text))));
+                }
             }
         }
         Poll::Ready(None)

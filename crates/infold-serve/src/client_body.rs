@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -369,21 +368,16 @@ impl ReplyParser {
             wire,
             stream,
             reader: Some(ReplyReader::new(wire, form)),
-            decoder: ContentCoding::of(headers).map(StreamDecoder::new),
+            // What is decoded only at its end would be read too late: a client that knows the length asks for nothing behind it.
+            decoder: ContentCoding::of(headers)
+                .map(StreamDecoder::new)
+                .filter(StreamDecoder::flows),
             failed: None,
         }
     }
 
     fn hear(&mut self, data: &Bytes) {
-        let plain = self.decoder.as_mut().map(|decoder| decoder.push(data));
-        self.read(plain);
-    }
-
-    /// Reads what was decoded, if it was.
-    fn read(&mut self, plain: Option<io::Result<Bytes>>) {
-        match plain {
-            // What is decoded only at the end comes in nothing but empty pieces before.
-            Some(Ok(plain)) if plain.is_empty() => {}
+        match self.decoder.as_mut().map(|decoder| decoder.push(data)) {
             Some(Ok(plain)) => {
                 if let (Some(reader), None) = (&mut self.reader, &self.failed) {
                     self.failed = reader.push(&plain, &mut |_| {}).err();
@@ -396,7 +390,7 @@ impl ReplyParser {
 
     /// Says whether it is not yet known what this is.
     fn waits(&self, bytes: u64) -> bool {
-        if self.failed.is_some() || !self.decoder.as_ref().is_some_and(StreamDecoder::flows) {
+        if self.failed.is_some() || self.decoder.is_none() {
             return false;
         }
         let begun = self.reader.as_ref().is_none_or(ReplyReader::is_begun);
@@ -413,8 +407,6 @@ impl ReplyParser {
 
     /// Returns the reply if it is whole, or why it is not.
     fn take(&mut self) -> Result<infold_wire::Reply, String> {
-        let rest = self.decoder.as_mut().map(StreamDecoder::finish);
-        self.read(rest);
         if let Some(failed) = &self.failed {
             return Err(told(failed));
         }

@@ -35,7 +35,10 @@ impl LogSnapshot {
     /// Takes a log as it is, or as it was right after a target.
     pub fn new(log: Log, at: Option<Target>) -> Result<LogSnapshot, StepError> {
         let at = match at {
-            Some(at) => locate(log.state(), Side::To, at, &log)?,
+            Some(at) => {
+                let at = log.with_lookups(Side::To, at)?;
+                locate(log.state(), Side::To, at, &log)?
+            }
             None => log.state().at(),
         };
         let shown = log.shown(at)?;

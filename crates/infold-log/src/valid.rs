@@ -22,6 +22,8 @@ pub enum Source {
     StandIn,
     /// Put in so that an interrupted call has a result.
     Repair,
+    /// From an event: what was said to and by the model in look-ups that a reply was made with.
+    Lookup,
 }
 
 impl Source {
@@ -29,7 +31,7 @@ impl Source {
     pub fn seq(self) -> Option<Seq> {
         match self {
             Source::Message(seq) | Source::Late(seq) => Some(seq),
-            Source::StandIn | Source::Repair => None,
+            Source::StandIn | Source::Repair | Source::Lookup => None,
         }
     }
 }
@@ -142,7 +144,7 @@ impl Reading {
                 let starts = self.pair(facts);
                 self.message(seq, starts);
             }
-            Source::StandIn | Source::Repair => {
+            Source::StandIn | Source::Repair | Source::Lookup => {
                 self.pair(facts);
             }
         }

@@ -205,6 +205,14 @@ impl From<reqwest::Error> for ForwardError {
 }
 
 impl ForwardError {
+    /// Makes an error of a response that came and cannot be read.
+    pub fn unreadable(text: impl Into<String>) -> ForwardError {
+        ForwardError {
+            text: text.into(),
+            timed_out: false,
+        }
+    }
+
     /// Says whether the provider was reached, and sent nothing for too long.
     pub fn is_timeout(&self) -> bool {
         self.timed_out

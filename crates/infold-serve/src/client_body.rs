@@ -2,15 +2,12 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::io::Write as _;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use flate2::write::MultiGzDecoder;
 use http::HeaderMap;
-use http::header::CONTENT_ENCODING;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use infold_provider::{ForwardError, ResponseBody};
@@ -20,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::ApiBody;
+use crate::content_coding::{ContentCoding, StreamDecoder};
 use crate::exchange_recorder::ExchangeRecorder;
 use crate::server::Permit;
 
@@ -354,22 +352,13 @@ struct ReplyParser {
     wire: Wire,
     stream: bool,
     reader: Option<ReplyReader>,
-    coding: ReplyCoding,
+    /// None if the reply is packed in a way that cannot be read here.
+    decoder: Option<StreamDecoder>,
     failed: Option<ReplyError>,
-}
-
-/// How the bytes of a reply are packed.
-#[derive(Debug)]
-enum ReplyCoding {
-    Plain,
-    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
-    /// In a way that cannot be read here.
-    Unknown,
 }
 
 impl ReplyParser {
     fn new(wire: Wire, stream: bool, headers: &HeaderMap) -> ReplyParser {
-        let coding = headers.get(CONTENT_ENCODING).map(|it| it.as_bytes());
         let form = if stream {
             Delivery::Stream
         } else {
@@ -379,39 +368,29 @@ impl ReplyParser {
             wire,
             stream,
             reader: Some(ReplyReader::new(wire, form)),
-            coding: match coding {
-                None | Some(b"identity") => ReplyCoding::Plain,
-                Some(b"gzip" | b"x-gzip") => {
-                    ReplyCoding::Gzip(Box::new(MultiGzDecoder::new(Vec::new())))
-                }
-                Some(_) => ReplyCoding::Unknown,
-            },
+            // What is decoded only at its end would be read too late: a client that knows the length asks for nothing behind it.
+            decoder: ContentCoding::of(headers)
+                .map(StreamDecoder::new)
+                .filter(StreamDecoder::flows),
             failed: None,
         }
     }
 
-    fn hear(&mut self, data: &[u8]) {
-        let unpacked;
-        let plain = match &mut self.coding {
-            ReplyCoding::Plain => data,
-            ReplyCoding::Gzip(decoder) => {
-                let read = decoder.write_all(data).and_then(|()| decoder.flush());
-                unpacked = std::mem::take(decoder.get_mut());
-                if read.is_err() {
-                    self.coding = ReplyCoding::Unknown;
+    fn hear(&mut self, data: &Bytes) {
+        match self.decoder.as_mut().map(|decoder| decoder.push(data)) {
+            Some(Ok(plain)) => {
+                if let (Some(reader), None) = (&mut self.reader, &self.failed) {
+                    self.failed = reader.push(&plain, &mut |_| {}).err();
                 }
-                &unpacked
             }
-            ReplyCoding::Unknown => return,
-        };
-        if let (Some(reader), None) = (&mut self.reader, &self.failed) {
-            self.failed = reader.push(plain, &mut |_| {}).err();
+            Some(Err(_)) => self.decoder = None,
+            None => {}
         }
     }
 
     /// Says whether it is not yet known what this is.
     fn waits(&self, bytes: u64) -> bool {
-        if self.failed.is_some() || matches!(self.coding, ReplyCoding::Unknown) {
+        if self.failed.is_some() || self.decoder.is_none() {
             return false;
         }
         let begun = self.reader.as_ref().is_none_or(ReplyReader::is_begun);
@@ -431,7 +410,7 @@ impl ReplyParser {
         if let Some(failed) = &self.failed {
             return Err(told(failed));
         }
-        if let ReplyCoding::Unknown = self.coding {
+        if self.decoder.is_none() {
             return Err("the reply is packed in a way that cannot be read here".to_owned());
         }
         let Some(reader) = self.reader.take() else {

@@ -1,10 +1,12 @@
 //! Bodies without the content coding they were sent in.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write as _};
 
-use brotli_decompressor::Decompressor;
+use brotli_decompressor::{Decompressor, DecompressorWriter};
 use bytes::Bytes;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::write;
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -51,6 +53,100 @@ impl ContentCoding {
             ContentCoding::Brotli => Box::new(Decompressor::new(body, READ_BYTES)),
             ContentCoding::Zstd => Box::new(ZstdReader::new(body)),
         }
+    }
+}
+
+/// Decodes a body as it comes.
+pub(crate) enum StreamDecoder {
+    Identity,
+    Gzip(Box<write::MultiGzDecoder<Vec<u8>>>),
+    Deflate(Box<write::ZlibDecoder<Vec<u8>>>),
+    Brotli(Box<DecompressorWriter<Vec<u8>>>),
+    /// All that came: its decoder gives the last of a frame only with its end.
+    Zstd(Vec<u8>),
+}
+
+/// No more of a zstd body than this is collected, nor decoded.
+const MAX_COLLECTED_BYTES: u64 = infold_wire::reply::MAX_REPLY_BYTES;
+
+impl StreamDecoder {
+    pub fn new(coding: ContentCoding) -> StreamDecoder {
+        match coding {
+            ContentCoding::Identity => StreamDecoder::Identity,
+            ContentCoding::Gzip => {
+                StreamDecoder::Gzip(Box::new(write::MultiGzDecoder::new(Vec::new())))
+            }
+            ContentCoding::Deflate => {
+                StreamDecoder::Deflate(Box::new(write::ZlibDecoder::new(Vec::new())))
+            }
+            ContentCoding::Brotli => {
+                StreamDecoder::Brotli(Box::new(DecompressorWriter::new(Vec::new(), READ_BYTES)))
+            }
+            ContentCoding::Zstd => StreamDecoder::Zstd(Vec::new()),
+        }
+    }
+
+    /// Says whether what is decoded comes with what is coded, and not at its end.
+    pub fn flows(&self) -> bool {
+        !matches!(self, StreamDecoder::Zstd(_))
+    }
+
+    /// Takes more of the body; returns as much of it decoded as can be had.
+    pub fn push(&mut self, coded: &Bytes) -> io::Result<Bytes> {
+        let decoded = match self {
+            StreamDecoder::Identity => return Ok(coded.clone()),
+            StreamDecoder::Gzip(decoder) => {
+                decoder.write_all(coded)?;
+                decoder.flush()?;
+                std::mem::take(decoder.get_mut())
+            }
+            StreamDecoder::Deflate(decoder) => {
+                decoder.write_all(coded)?;
+                decoder.flush()?;
+                std::mem::take(decoder.get_mut())
+            }
+            StreamDecoder::Brotli(decoder) => {
+                decoder.write_all(coded)?;
+                decoder.flush()?;
+                std::mem::take(decoder.get_mut())
+            }
+            StreamDecoder::Zstd(all) => {
+                all.extend_from_slice(coded);
+                if all.len() as u64 > MAX_COLLECTED_BYTES {
+                    return Err(io::Error::other("it is too large"));
+                }
+                Vec::new()
+            }
+        };
+        Ok(decoded.into())
+    }
+
+    /// The body has ended: returns what is left of it.
+    pub fn finish(&mut self) -> io::Result<Bytes> {
+        let StreamDecoder::Zstd(all) = self else {
+            return Ok(Bytes::new());
+        };
+        let all = std::mem::take(all);
+        let mut plain = Vec::new();
+        let decoder = ContentCoding::Zstd.decode(&all[..]);
+        let mut decoder = decoder.take(MAX_COLLECTED_BYTES + 1);
+        decoder.read_to_end(&mut plain)?;
+        if plain.len() as u64 > MAX_COLLECTED_BYTES {
+            return Err(io::Error::other("it is too large"));
+        }
+        Ok(plain.into())
+    }
+}
+
+impl fmt::Debug for StreamDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StreamDecoder::Identity => "Identity",
+            StreamDecoder::Gzip(_) => "Gzip",
+            StreamDecoder::Deflate(_) => "Deflate",
+            StreamDecoder::Brotli(_) => "Brotli",
+            StreamDecoder::Zstd(_) => "Zstd",
+        })
     }
 }
 

@@ -429,7 +429,7 @@ impl Exchange {
         let (task, sent) = (self.task, fitted.after);
         self.lookups = fitted
             .lookups
-            .map(|offer| Lookups::new(task, offer, budget, sent));
+            .map(|offer| Lookups::new(task, &self.parsed, offer, (budget, sent)));
         self.sent = SentSize {
             before: fitted.before,
             after: fitted.after,

@@ -3,6 +3,7 @@
 mod server;
 mod route;
 mod content_coding;
+mod decoded_body;
 mod body;
 mod model_call;
 mod proxy;

@@ -24,6 +24,8 @@ pub(crate) use send::retry_without_lookups;
 #[derive(Clone, Debug)]
 pub(crate) struct Lookups {
     pub task: Uuid,
+    /// The provider and the model that they are offered to.
+    pub model: (String, String),
     pub offer: LookupOffer,
     pub record: Arc<Mutex<LookupRecord>>,
 }
@@ -47,7 +49,12 @@ const CHARS_A_TOKEN: u64 = 3;
 
 impl Lookups {
     /// Offers tools in a request of this many tokens.
-    pub fn new(task: Uuid, offer: LookupOffer, budget: Option<&Budget>, sent: u64) -> Lookups {
+    pub fn new(
+        task: Uuid,
+        parsed: &ParsedRequest,
+        offer: LookupOffer,
+        (budget, sent): (Option<&Budget>, u64),
+    ) -> Lookups {
         let room = budget.map_or(0, |budget| {
             (budget.window() * 9 / 10).saturating_sub(sent + budget.reserve())
         });
@@ -57,6 +64,7 @@ impl Lookups {
         };
         Lookups {
             task,
+            model: (parsed.provider.clone(), parsed.model.clone()),
             offer,
             record: Arc::new(Mutex::new(record)),
         }

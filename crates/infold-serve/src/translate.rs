@@ -23,6 +23,7 @@ use tokio::task::spawn_blocking;
 use crate::body::decode_body;
 use crate::client_body::{Response, read_up_to};
 use crate::content_coding::decode_beginning;
+use crate::decoded_body::decoded;
 use crate::headers::key;
 use crate::locked;
 use crate::proxy::{MAX_ERROR_BODY_BYTES, ProxiedRequest};
@@ -132,6 +133,15 @@ impl ProxiedRequest<'_> {
             let said = decode_beginning(&answer.headers, &read, MAX_ERROR_BODY_BYTES);
             return Ok(self.refused(answer.status, &answer.headers, &said));
         }
+        let answer = match decoded(answer) {
+            Ok(answer) => answer,
+            Err(coding) => {
+                let what = format!(
+                    "the reply of the provider is compressed in a way that is not known here (`{coding}`)"
+                );
+                return Ok(self.complains(&ClientError::Unreachable(what)));
+            }
+        };
         let form = if streams {
             Delivery::Stream
         } else {

@@ -53,18 +53,17 @@ impl TranslatedReply {
         self
     }
 
-    /// Translates some of the provider's bytes.
-    fn hear(&mut self, data: &[u8]) -> Result<Vec<u8>, ReplyError> {
-        let mut out = Vec::new();
+    /// Translates some of the provider's bytes. What stands before an error among them is told all the same.
+    fn hear(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), ReplyError> {
         let Some(reader) = &mut self.reader else {
-            return Ok(out);
+            return Ok(());
         };
         let relay = &mut self.relay;
         reader.push(data, &mut |delta| out.extend(relay.delta(&delta)))?;
         if reader.is_complete() {
             out.extend(self.finish()?);
         }
-        Ok(out)
+        Ok(())
     }
 
     /// Translates the end of the reply.
@@ -90,25 +89,27 @@ impl TranslatedReply {
             ReplyError::Failed { body } => refusal(StatusCode::BAD_GATEWAY, body).1,
             error => ClientError::Failed(format!("the reply of the provider broke: {error}")),
         };
-        stream_error(self.to, &what, self.relay.is_begun())
+        stream_error(self.to, &what, self.relay.next_sequence())
     }
 }
 
-/// Writes an error as the end of a stream, which may have begun.
-pub(crate) fn stream_error(to: Wire, what: &ClientError, is_begun: bool) -> Vec<u8> {
+/// Writes an error as the end of a stream; `next` is the number of its next event if it has begun, on the wire that has them
+/// numbered.
+pub(crate) fn stream_error(to: Wire, what: &ClientError, next: Option<u64>) -> Vec<u8> {
     let (_, _, body) = write_client_error(to, false, what);
     let body = String::from_utf8_lossy(&body).into_owned();
     match (to, what) {
         // A response that is too long fails as a whole, and its clients look for that.
-        (Wire::Responses, ClientError::TooLong { .. }) if !is_begun => {
+        (Wire::Responses, ClientError::TooLong { .. }) if next.is_none() => {
             write_client_error(to, true, what).2
         }
         (Wire::Responses, _) => {
             let text =
                 infold_wire::provider_error::error_message(body.as_bytes()).unwrap_or_default();
             let event = format!(
-                r#"{{"type":"error","code":"server_error","message":{},"param":null,"sequence_number":0}}"#,
-                quote(&text)
+                r#"{{"type":"error","code":"server_error","message":{},"param":null,"sequence_number":{}}}"#,
+                quote(&text),
+                next.unwrap_or_default()
             );
             format!("event: error\ndata: {event}\n\n").into_bytes()
         }
@@ -127,9 +128,10 @@ impl Body for TranslatedReply {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ForwardError>>> {
         while !self.ended {
-            let told = match ready!(Pin::new(&mut self.upstream).poll_frame(context)) {
+            let mut told = Vec::new();
+            let heard = match ready!(Pin::new(&mut self.upstream).poll_frame(context)) {
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => self.hear(&data),
+                    Ok(data) => self.hear(&data, &mut told),
                     Err(_) => continue,
                 },
                 // A break behind the end of a reply is ignored.
@@ -139,10 +141,12 @@ impl Body for TranslatedReply {
                 }
                 None => {
                     self.ended = true;
-                    self.finish()
+                    self.finish().map(|end| told.extend(end))
                 }
             };
-            let told = told.unwrap_or_else(|error| self.fail(&error));
+            if let Err(error) = heard {
+                told.extend(self.fail(&error));
+            }
             if !told.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(told.into()))));
             }
@@ -166,7 +170,7 @@ pub(crate) async fn whole(mut relayed: TranslatedReply) -> Result<Vec<u8>, Vec<u
         match relayed.upstream.frame().await {
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
-                    told.extend(relayed.hear(&data).map_err(said)?);
+                    relayed.hear(&data, &mut told).map_err(said)?;
                 }
             }
             Some(Err(error)) if relayed.reader.is_some() => {

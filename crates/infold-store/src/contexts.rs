@@ -21,7 +21,7 @@ use infold_log::EventId;
 use uuid::Uuid;
 
 pub use error::TaskError;
-use nearest::nearest;
+use nearest::with_prefix;
 use open_registry::OpenRegistry;
 use reconcile::outcome;
 
@@ -29,7 +29,7 @@ use crate::dirs::{PLACES, TaskDirs, is_among_ended};
 use crate::event::What;
 use crate::file::Access;
 use crate::log::shortened;
-use crate::{Counters, Durability, Log, LogError, Outcome, Repair, Status, Writer};
+use crate::{Counters, Durability, Log, LogError, Outcome, Repair, Status, TaskRow, Writer};
 
 /// A contexts directory: the tasks in it, and the registry beside them.
 ///
@@ -103,28 +103,21 @@ impl Contexts {
         if let Some(id) = self.recent(name)? {
             return Ok(id);
         }
-        let wanted = name.to_lowercase();
-        if let Ok(id) = wanted.parse::<Uuid>()
+        if let Ok(id) = name.to_lowercase().parse::<Uuid>()
             && self.place(id).is_some()
         {
             return Ok(id);
         }
-        let all = self.tasks()?;
-        let mut matches: Vec<Uuid> = all
-            .iter()
-            .copied()
-            .filter(|id| id.to_string().starts_with(&wanted))
-            .collect();
-        match matches.len() {
-            1 if !wanted.is_empty() => Ok(matches.remove(0)),
-            0 => Err(TaskError::Unknown {
-                name: name.to_owned(),
-                nearest: nearest(&wanted, all),
-            }),
-            _ => Err(TaskError::Ambiguous {
-                name: name.to_owned(),
-                matches,
-            }),
+        with_prefix(name, self.tasks()?)
+    }
+
+    /// Finds a task by its name among some of them, newest activity first: `@2` is the second of these, and nothing is said of
+    /// others.
+    pub fn resolve_among(name: &str, rows: &[TaskRow]) -> Result<Uuid, TaskError> {
+        let recent = activity::recent_place(name).and_then(|place| rows.get(place));
+        match recent {
+            Some(row) => Ok(row.uuid),
+            None => with_prefix(name, rows.iter().map(|row| row.uuid).collect()),
         }
     }
 

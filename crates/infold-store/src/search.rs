@@ -27,6 +27,7 @@ pub use fill::IndexCoverage;
 pub(crate) use index::SearchIndex;
 pub use mentions::MentionIndex;
 use scope::Scope;
+use snippet::Match;
 pub use snippet::Snippet;
 
 /// What is searched for, where, and how much of it is wanted.
@@ -177,8 +178,8 @@ impl Contexts {
             while hits.len() < request.limit
                 && let Some(one) = found.next()
             {
-                let marks = |text: &str| snippet::query_marks(&query, text);
-                hits.extend(logs.hit(one, request.only_hidden, &marks)?);
+                let matches = |text: &str| snippet::query_matches(&query, text);
+                hits.extend(logs.hit(one, request.only_hidden, &matches)?);
             }
         }
         Ok(SearchAnswer {
@@ -220,7 +221,7 @@ impl<'a> OpenLogs<'a> {
         &mut self,
         found: Found,
         only_hidden: bool,
-        marks: &dyn Fn(&str) -> Vec<Range<usize>>,
+        matches: &dyn Fn(&str) -> Vec<Match>,
     ) -> Result<Option<SearchHit>, TaskError> {
         let Found { task, seq, score } = found;
         let Some(log) = self.get(task) else {
@@ -246,7 +247,7 @@ impl<'a> OpenLogs<'a> {
             tokens: record.sums.tokens - before.map_or(0, |before| before.sums.tokens),
             place,
             score,
-            snippet: Snippet::of(&text, &marks(&text)),
+            snippet: Snippet::of(&text, &matches(&text)),
         }))
     }
 }

@@ -197,7 +197,7 @@ impl BlockStyle {
     }
 }
 
-fn with_placeholder(message: &Message<'_>) -> Vec<u8> {
+pub(crate) fn with_placeholder(message: &Message<'_>) -> Vec<u8> {
     let mut text = quote(EMPTY_PLACEHOLDER);
     let form = message.form();
     if form != Form::Turn {

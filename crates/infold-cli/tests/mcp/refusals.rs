@@ -180,8 +180,14 @@ fn nonsense_on_the_pipe_is_survived() {
             .is_some_and(|text| text.contains("no tool `rm`")),
         "{unknown}"
     );
-    let shapeless = piped.request("tools/call", json!({"name": 3}));
-    assert!(shapeless["error"].is_object(), "{shapeless}");
+    for (method, params) in [
+        ("tools/call", json!({"name": 3})),
+        ("tools/call", json!({"name": "view", "arguments": []})),
+        ("resources/read", json!({"uri": 3})),
+    ] {
+        let shapeless = piped.request(method, params.clone());
+        assert_eq!(shapeless["error"]["code"], -32602, "{params}: {shapeless}");
+    }
     assert!(piped.call("view", json!({})).is_ok());
     let (code, out, err) = piped.end();
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
@@ -214,15 +220,31 @@ fn the_address_is_guarded_as_the_rest_of_the_server() {
     assert_eq!(ask("host: evil.example\r\n"), 421);
     assert_eq!(served.ask("GET", JSON, "").0, 405);
     assert_eq!(served.ask("DELETE", JSON, "").0, 405);
-    for (body, status) in [
-        ("", 4),
-        ("nonsense", 4),
-        ("[]", 4),
-        ("{}", 4),
-        ("{\"jsonrpc\":\"2.0\"}", 4),
+    for (body, code, id) in [
+        ("", -32700, json!(null)),
+        ("nonsense", -32700, json!(null)),
+        ("[]", -32600, json!(null)),
+        ("{}", -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0"}"#, -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":4,"method":3}"#, -32600, json!(4)),
+        (
+            r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#,
+            -32600,
+            json!("a"),
+        ),
     ] {
         let (answer, text) = served.ask("POST", JSON, body);
-        assert_eq!(answer / 100, status, "{body}: {text}");
+        assert_eq!(answer, 400, "{body}: {text}");
+        let text: Value = serde_json::from_str(&text).expect("JSON-RPC");
+        assert_eq!(text["error"]["code"], code, "{body}: {text}");
+        assert_eq!(text["id"], id, "{body}: {text}");
+    }
+    for (method, code) in [("tools/call", -32602), ("unheard/of", -32601)] {
+        let body = json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": {"name": 3}});
+        let (_, text) = served.ask("POST", JSON, &body.to_string());
+        let text: Value = serde_json::from_str(&text).expect("JSON-RPC");
+        assert_eq!(text["error"]["code"], code, "{body}: {text}");
+        assert_eq!(text["id"], 5, "{body}: {text}");
     }
     let huge = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#,

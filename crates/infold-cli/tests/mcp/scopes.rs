@@ -36,7 +36,7 @@ fn only_the_tasks_of_the_directory_are_served() {
         .call("recall", json!({"range": "1", "task": other}))
         .expect_err("out of scope");
     assert!(
-        refused.contains("is not among the conversations of"),
+        refused.contains("this server shows the conversations of"),
         "{refused}"
     );
     let uri = format!("infold://tasks/{other}");
@@ -71,8 +71,64 @@ fn only_the_tasks_of_the_directory_are_served() {
             "{query}"
         );
     }
-    served.path = "/infold/mcp?user=me".to_owned();
-    assert!(served.request("tools/call", json!({"name": "view"}))["error"].is_object());
+    for (query, wanted) in [
+        ("user=me".to_owned(), "nothing else"),
+        (format!("task={other}&dir=/elsewhere"), "not both"),
+        (format!("dir=/elsewhere&task={other}"), "not both"),
+        (format!("task={own}&task={other}"), "one `task`"),
+    ] {
+        served.path = format!("/infold/mcp?{query}");
+        let answer = served.request("tools/call", json!({"name": "view"}));
+        assert_eq!(answer["error"]["code"], -32602, "{query}: {answer}");
+        let text = answer["error"]["message"].as_str().expect("a text");
+        assert!(text.contains(wanted), "{query}: {text}");
+    }
+}
+
+#[test]
+fn nothing_is_said_of_tasks_outside_the_scope() {
+    let home = home();
+    let dir = home.path().display().to_string();
+    for (name, cwd) in [
+        ("two", "/elsewhere"),
+        ("three", dir.as_str()),
+        ("four", "/elsewhere"),
+    ] {
+        let file = format!("{name}.jsonl");
+        let said = chat(&format!("Work {name}"), "the limit there is 1234");
+        home.file(&file, session(cwd, name, &said));
+        home.tell(&format!("import {file}"));
+    }
+    let outside = [home.task("T2"), home.task("T4")];
+    let inside = [home.task("T3"), home.task("T1")];
+    let mut piped = Piped::start(&home, "");
+    // The beginning of a task outside is as unknown as that of none.
+    for name in ["ffff", "@3", &outside[0][..4], &outside[1]] {
+        for (tool, arguments) in [
+            ("recall", json!({"range": "1", "task": name})),
+            ("search_history", json!({"query": "limit", "task": name})),
+        ] {
+            let said = piped.call(tool, arguments).expect_err("out of scope");
+            let said = said.replace(&format!("`{name}`"), "");
+            for task in &outside {
+                assert!(!said.contains(&task[..8]), "{tool} {name}: {said}");
+            }
+        }
+    }
+    // `@2` is the second of those in scope.
+    for (at, task) in ["@", "@2"].iter().zip(&inside) {
+        let found = piped.call("search_history", json!({"query": "limit", "task": at}));
+        let found = found.expect("hits");
+        assert!(found.contains(&task[..8]), "{at}: {found}");
+    }
+    // Nor where the one task that is served is gone.
+    let mut piped = Piped::start(&home, &format!("--task {}", inside[0]));
+    home.tell("task delete T3 --yes");
+    let said = piped.call("view", json!({})).expect_err("it is gone");
+    assert!(said.contains("nothing is recorded of"), "{said}");
+    for task in outside.iter().chain(&inside[1..]) {
+        assert!(!said.contains(&task[..8]), "{said}");
+    }
 }
 
 #[test]

@@ -88,6 +88,7 @@ impl LogSnapshot {
                     }
                     Source::StandIn => "note".to_owned(),
                     Source::Repair => "no result".to_owned(),
+                    Source::Lookup => "look-up".to_owned(),
                 };
                 if visited.is_ok() {
                     visited = visit(ViewEntry::Message {

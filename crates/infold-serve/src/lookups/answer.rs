@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use infold_wire::lookup::LookupCall;
+use infold_wire::lookup::{LookupCall, LookupNames};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::conversations::Core;
-use crate::mcp::{History, Scope};
+use crate::mcp::History;
 
 /// A result that does not have room for this many characters says so instead.
 const MIN_RESULT_CHARS: usize = 400;
@@ -16,10 +16,11 @@ const MIN_RESULT_CHARS: usize = 400;
 pub(super) fn answer(
     core: &Arc<Core>,
     task: Uuid,
+    names: LookupNames,
     calls: &[LookupCall],
     room: &mut usize,
 ) -> Vec<Result<String, String>> {
-    let history = History::new(core.contexts.clone(), Scope::Task(task.to_string()), None);
+    let history = History::of_conversation(core.contexts.clone(), task, names);
     let answer = |call: &LookupCall| {
         // A result leaves room for others.
         let limit = *room / 2;

@@ -6,15 +6,16 @@ use std::sync::Mutex;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame};
 use infold_provider::{ForwardError, ForwardResponse, ResponseBody};
 use infold_wire::ReplyError;
 use infold_wire::lookup::{ReplyFilter, RoundOutcome};
 use infold_wire::provider_error::ClientError;
 
-use super::rounds::{FollowUpError, LookupRounds};
+use super::rounds::{FollowUpError, LookupRounds, ReplyForm};
 use crate::client_body::read_up_to;
+use crate::content_coding::decode_beginning;
 use crate::proxy::MAX_ERROR_BODY_BYTES;
 use crate::translate::refusal;
 use crate::translated_reply::stream_error;
@@ -58,13 +59,14 @@ impl LookupBody {
         let outcome = self.filter.end_round();
         let Some(mut rounds) = rounds else { return };
         if let Some(error) = self.broken(&outcome) {
-            self.ready.extend(stream_error(rounds.wire(), &error, true));
+            self.fail(&error);
             return;
         }
         let future: Pin<Box<dyn Future<Output = AfterRound> + Send>> = if rounds.goes_on(&outcome) {
             self.ready.extend(self.filter.next_round());
             Box::pin(async move {
-                match rounds.follow_up(outcome).await {
+                let form = ReplyForm::Stream;
+                match rounds.follow_up(outcome, form, &HeaderMap::new()).await {
                     Ok(answer) if answer.status.is_success() => {
                         AfterRound::Next(answer.body, rounds)
                     }
@@ -92,7 +94,14 @@ impl LookupBody {
         }
     }
 
-    fn after_round(&mut self, after: AfterRound, wire: infold_wire::Wire) {
+    /// Ends the stream with an error.
+    fn fail(&mut self, error: &ClientError) {
+        let next = Some(self.filter.next_sequence());
+        self.ready
+            .extend(stream_error(self.filter.wire(), error, next));
+    }
+
+    fn after_round(&mut self, after: AfterRound) {
         self.step = match after {
             AfterRound::Next(body, rounds) => RoundStep::Reading(body, Some(rounds)),
             AfterRound::Done => {
@@ -100,7 +109,7 @@ impl LookupBody {
                 RoundStep::Ended
             }
             AfterRound::Failed(error) => {
-                self.ready.extend(stream_error(wire, &error, true));
+                self.fail(&error);
                 RoundStep::Ended
             }
         };
@@ -115,7 +124,8 @@ async fn refused(answer: ForwardResponse) -> ClientError {
     } else {
         answer.status
     };
-    refusal(status, &read).1
+    let said = decode_beginning(&answer.headers, &read, MAX_ERROR_BODY_BYTES);
+    refusal(status, &said).1
 }
 
 impl Body for LookupBody {
@@ -137,8 +147,7 @@ impl Body for LookupBody {
                 RoundStep::Asking(future) => {
                     let future = future.get_mut().unwrap_or_else(|it| it.into_inner());
                     let after = ready!(future.as_mut().poll(context));
-                    let wire = this.filter.wire();
-                    this.after_round(after, wire);
+                    this.after_round(after);
                 }
                 RoundStep::Reading(body, rounds) => {
                     let frame = ready!(Pin::new(body).poll_frame(context));

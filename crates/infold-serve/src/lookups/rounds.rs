@@ -4,9 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
+use http::{HeaderMap, StatusCode};
 use infold_provider::{BodyPart, ForwardResponse};
-use infold_wire::lookup::{LookupCall, PendingResult, RoundOutcome, strip_calls, write_results};
+use infold_wire::lookup::{
+    LookupCall, NO_LOOKUP_LEFT, PendingResult, RoundOutcome, strip_calls, used_up_reply,
+    write_results,
+};
 use infold_wire::provider_error::ClientError;
+use infold_wire::reply::{stream_reply, write_reply};
 use infold_wire::{Json, Reply, Wire};
 use tokio::task::spawn_blocking;
 
@@ -14,6 +19,7 @@ use super::Lookups;
 use super::answer::answer;
 use crate::IncomingBody;
 use crate::client_body::Response;
+use crate::decoded_body::decoded;
 use crate::locked;
 use crate::proxy::ProxiedRequest;
 use crate::route::Route;
@@ -35,10 +41,21 @@ pub(crate) struct LookupRounds {
     follow_ups: usize,
 }
 
+/// The form in which a reply comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplyForm {
+    Stream,
+    Whole,
+    /// A list of chunks, as Gemini streams where nobody asks for events.
+    List,
+}
+
 /// Why no reply follows a look-up.
 pub(crate) enum FollowUpError {
     /// Infold could not ask again.
     Internal(String),
+    /// The provider compressed its reply in a way that is not known here, so that look-ups could not be told from the rest of it.
+    Unreadable(String),
     /// The provider did not answer; this is what a client is told.
     Unreachable(Box<Response>),
 }
@@ -47,6 +64,9 @@ impl FollowUpError {
     pub fn client_error(&self) -> ClientError {
         match self {
             FollowUpError::Internal(why) => ClientError::Failed(why.clone()),
+            FollowUpError::Unreadable(coding) => ClientError::Unreachable(format!(
+                "the reply of the provider is compressed in a way that is not known here (`{coding}`); without the recall tools it passes as it is, so they are not offered to this model any more"
+            )),
             FollowUpError::Unreachable(_) => {
                 ClientError::Unreachable("the provider gave no answer after a look-up".to_owned())
             }
@@ -75,21 +95,37 @@ impl LookupRounds {
         self.wire
     }
 
-    /// Says whether another request follows a round.
+    /// Says whether another reply follows a round.
     pub fn goes_on(&self, outcome: &RoundOutcome) -> bool {
-        outcome.waits_for_lookups() && self.follow_ups < MAX_FOLLOW_UPS
+        outcome.waits_for_lookups() && self.follow_ups <= MAX_FOLLOW_UPS
     }
 
-    /// Answers the look-ups of a round, and asks again.
+    /// Says whether the last reply is ours, because the model did not stop looking things up.
+    fn is_used_up(&self) -> bool {
+        self.follow_ups > MAX_FOLLOW_UPS
+    }
+
+    /// Answers the look-ups of a round, and asks again; if that was done often enough, says so in the model's place.
+    ///
+    /// `headers` are those of an answer so far.
     pub async fn follow_up(
         &mut self,
         outcome: RoundOutcome,
+        form: ReplyForm,
+        headers: &HeaderMap,
     ) -> Result<ForwardResponse, FollowUpError> {
         let internal = |why: &str| FollowUpError::Internal(why.to_owned());
         let Ok(reply) = outcome.reply else {
             return Err(internal("a reply with look-ups broke"));
         };
-        let results = self.answers(&outcome.calls.lookups).await;
+        self.follow_ups += 1;
+        let results = if self.is_used_up() {
+            let none = || Err(NO_LOOKUP_LEFT.to_owned());
+            let calls = outcome.calls.lookups.iter();
+            calls.map(|_| none()).collect()
+        } else {
+            self.answers(&outcome.calls.lookups).await
+        };
         let answers: Vec<_> = outcome.calls.lookups.iter().zip(results).collect();
         let results = write_results(self.wire, &answers);
         let sent = std::mem::take(&mut self.sent);
@@ -97,7 +133,6 @@ impl LookupRounds {
         let body = body.map_err(|error| internal(&format!("the request was lost: {error}")))?;
         let mut added = sendable(self.wire, &body, &reply);
         added.extend(results);
-        self.follow_ups += 1;
         let is_last = self.follow_ups == MAX_FOLLOW_UPS;
         let offer = &self.lookups.offer;
         let body = offer.follow_up(self.wire, &body, &added, is_last);
@@ -107,10 +142,27 @@ impl LookupRounds {
             record.messages.extend(added);
             record.usages.extend(reply.usage);
         }
+        if self.is_used_up() {
+            return Ok(used_up(self.wire, &reply, form, headers));
+        }
         self.sent = vec![BodyPart::Bytes(body)];
         let sent = self.sent.clone();
         let answer = self.request(Vec::new()).send(sent, true, false).await;
-        answer.map_err(FollowUpError::Unreachable)
+        let answer = answer.map_err(FollowUpError::Unreachable)?;
+        if !answer.status.is_success() {
+            return Ok(answer);
+        }
+        self.decoded(answer)
+    }
+
+    /// Returns an answer that can be read.
+    pub fn decoded(&self, answer: ForwardResponse) -> Result<ForwardResponse, FollowUpError> {
+        decoded(answer).map_err(|coding| {
+            let (provider, model) = &self.lookups.model;
+            let core = &self.state.conversations.core;
+            core.refuse_lookups(provider, model);
+            FollowUpError::Unreadable(coding)
+        })
     }
 
     /// The reply is whole: remembers what was said, and answers look-ups beside calls of the client's.
@@ -147,7 +199,10 @@ impl LookupRounds {
             record.messages.extend(messages);
         }
         record.results = results;
-        record.usages.extend(reply.usage);
+        // What is ours was asked of nobody.
+        if !self.is_used_up() {
+            record.usages.extend(reply.usage);
+        }
     }
 
     async fn answers(&self, calls: &[LookupCall]) -> Vec<Result<String, String>> {
@@ -156,7 +211,8 @@ impl LookupRounds {
         let count = calls.len();
         let answered = spawn_blocking(move || {
             let mut room = locked(&lookups.record).room;
-            let answers = answer(&core, lookups.task, &calls, &mut room);
+            let names = lookups.offer.names.clone();
+            let answers = answer(&core, lookups.task, names, &calls, &mut room);
             locked(&lookups.record).room = room;
             answers
         });
@@ -176,6 +232,21 @@ impl LookupRounds {
             body: IncomingBody::InMemory(body.into()),
             lost: LostParts::default(),
         }
+    }
+}
+
+/// Returns the answer in the place of the one that the model did not give.
+fn used_up(wire: Wire, before: &Reply, form: ReplyForm, headers: &HeaderMap) -> ForwardResponse {
+    let reply = used_up_reply(wire, before);
+    let body = match form {
+        ReplyForm::Stream => stream_reply(wire, &reply, usize::MAX).concat(),
+        ReplyForm::Whole => write_reply(wire, &reply),
+        ReplyForm::List => [b"[", &*write_reply(wire, &reply), b"]"].concat(),
+    };
+    ForwardResponse {
+        status: StatusCode::OK,
+        headers: headers.clone(),
+        body: Bytes::from(body).into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sends a request that offers look-ups, and takes them out of its answer.
 
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http::header::CONTENT_LENGTH;
 use infold_provider::{BodyPart, ForwardResponse, ResponseBody};
 use infold_wire::lookup::{LookupNames, ReplyFilter};
 use infold_wire::{Delivery, Wire};
@@ -50,15 +50,14 @@ impl ProxiedRequest<'_> {
 /// Returns an answer without look-ups: they are answered before it, or on its way.
 async fn without_lookups(
     wire: Wire,
-    mut answer: ForwardResponse,
+    answer: ForwardResponse,
     names: LookupNames,
     rounds: LookupRounds,
 ) -> Result<ForwardResponse, FollowUpError> {
-    let coding = answer.headers.get(CONTENT_ENCODING);
-    let is_plain = coding.is_none_or(|coding| coding == "identity");
-    if !answer.status.is_success() || !is_plain {
+    if !answer.status.is_success() {
         return Ok(answer);
     }
+    let mut answer = rounds.decoded(answer)?;
     if !has_stream_type(&answer.headers) {
         return pass_whole(answer, names, rounds).await;
     }

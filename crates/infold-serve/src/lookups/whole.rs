@@ -8,7 +8,7 @@ use infold_wire::lookup::{LookupNames, ReplyFilter};
 use infold_wire::reply::MAX_REPLY_BYTES;
 use infold_wire::{Delivery, Json, JsonKind};
 
-use super::rounds::{FollowUpError, LookupRounds};
+use super::rounds::{FollowUpError, LookupRounds, ReplyForm};
 
 /// Returns the reply for the client, or the error that came in its place.
 pub(crate) async fn pass_whole(
@@ -39,11 +39,17 @@ pub(crate) async fn pass_whole(
             return Err(FollowUpError::Internal(why));
         }
         if rounds.goes_on(&outcome) {
-            match chunks {
-                Some(_) => events.extend(filter.next_round()),
-                None => filter.next_body(&body),
-            }
-            answer = rounds.follow_up(outcome).await?;
+            let form = match chunks {
+                Some(_) => {
+                    events.extend(filter.next_round());
+                    ReplyForm::List
+                }
+                None => {
+                    filter.next_body(&body);
+                    ReplyForm::Whole
+                }
+            };
+            answer = rounds.follow_up(outcome, form, &answer.headers).await?;
             continue;
         }
         rounds.conclude(outcome).await;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use infold::step::Step;
-use infold_store::{Contexts, TaskRow};
+use infold_store::{Contexts, TaskError, TaskRow};
+use infold_wire::lookup::LookupNames;
 use uuid::Uuid;
 
 use super::arguments::Arguments;
@@ -23,6 +24,9 @@ pub struct History {
     pub(super) scope: Scope,
     /// Writes; none if the history may only be read.
     pub(super) steps: Option<StepTaker>,
+    /// The names by which a conversation is offered the tools that read its own history, and no other. None if a client of the
+    /// protocol is served.
+    pub(super) offered: Option<LookupNames>,
 }
 
 /// The tasks of a call: those in scope, and the caller's own.
@@ -43,6 +47,15 @@ impl History {
             contexts,
             scope,
             steps,
+            offered: None,
+        }
+    }
+
+    /// Serves a conversation its own history, by tools that are offered under these names.
+    pub(crate) fn of_conversation(contexts: Contexts, task: Uuid, names: LookupNames) -> History {
+        History {
+            offered: Some(names),
+            ..History::new(contexts, Scope::Task(task.to_string()), None)
         }
     }
 
@@ -94,14 +107,14 @@ impl History {
 
     /// Finds a task by its name, if it is in reach.
     pub(super) fn named(&self, name: &str, reach: &Reach) -> Result<Uuid, ToolFailure> {
-        let id = self.contexts.resolve(name)?;
-        if reach.rows.iter().any(|row| row.uuid == id) {
-            return Ok(id);
-        }
-        Err(ToolFailure::new(format!(
-            "{id} is not among {}, which is all that this server shows",
-            self.scope
-        )))
+        Contexts::resolve_among(name, &reach.rows).map_err(|error| {
+            let is_unknown = matches!(error, TaskError::Unknown { .. });
+            let failure = ToolFailure::from(error);
+            if is_unknown && self.scope != Scope::All {
+                return failure.hint(&format!("this server shows {} and no others", self.scope));
+            }
+            failure
+        })
     }
 
     /// Says that there is no task.

@@ -14,7 +14,36 @@ pub fn recall(history: &History, arguments: &Arguments) -> Result<String, ToolFa
     let range = arguments.required("range")?;
     let offset = arguments.number("offset", 0)?.unwrap_or_default();
     let task = history.task("recall", arguments)?;
-    recalled(&history.contexts.read(task)?, &range, offset as usize)
+    let log = history.contexts.read(task)?;
+    recalled(&log, &range, offset as usize).map_err(|failure| match failure {
+        // Of its own conversation alone whoever asks has nothing to name.
+        RecallFailure::NoFold(text) if history.offered.is_some() => ToolFailure::new(text),
+        failure => failure.into(),
+    })
+}
+
+/// Why nothing is recalled.
+#[derive(Debug)]
+pub enum RecallFailure {
+    /// There is no such fold in this conversation.
+    NoFold(String),
+    Other(ToolFailure),
+}
+
+impl From<RecallFailure> for ToolFailure {
+    fn from(failure: RecallFailure) -> ToolFailure {
+        match failure {
+            RecallFailure::NoFold(text) => ToolFailure::new(text)
+                .hint("folds are counted in each conversation: `task` says which one it is of"),
+            RecallFailure::Other(failure) => failure,
+        }
+    }
+}
+
+impl From<LogError> for RecallFailure {
+    fn from(error: LogError) -> RecallFailure {
+        RecallFailure::Other(error.into())
+    }
 }
 
 /// Why no further message is read.
@@ -31,17 +60,15 @@ impl From<LogError> for Stop {
 }
 
 /// Returns messages or a fold as text, from a character of the first of them on.
-pub fn recalled(log: &Log, range: &str, offset: usize) -> Result<String, ToolFailure> {
+pub fn recalled(log: &Log, range: &str, offset: usize) -> Result<String, RecallFailure> {
+    let other = |text: String| RecallFailure::Other(ToolFailure::new(text));
     let target = range.trim().parse::<RecallTarget>();
-    let target = target.map_err(|error| ToolFailure::new(error.to_string()))?;
-    let found = target.find(log).map_err(|error| {
-        let is_event = matches!(error, Refused::NoEvent { .. } | Refused::NotAFold { .. });
-        let failure = ToolFailure::new(error.to_string());
-        if is_event {
-            return failure
-                .hint("folds are counted in each conversation: `task` says which one it is of");
+    let target = target.map_err(|error| other(error.to_string()))?;
+    let found = target.find(log).map_err(|error| match error {
+        Refused::NoEvent { .. } | Refused::NotAFold { .. } => {
+            RecallFailure::NoFold(error.to_string())
         }
-        failure
+        error => other(error.to_string()),
     })?;
     let mut page = Page::new(offset);
     if let Some(line) = &found.fold {

@@ -92,7 +92,7 @@ impl History {
         Some(self.in_scope(name).and_then(|task| {
             let log = self.contexts.read(task)?;
             match part {
-                Some(range) => recall::recalled(&log, range, 0),
+                Some(range) => Ok(recall::recalled(&log, range, 0)?),
                 None => view::viewed(log, 1),
             }
         }))

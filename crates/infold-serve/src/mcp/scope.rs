@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use infold_store::{Contexts, TaskError, TaskRow};
 
+use super::ToolFailure;
+
 /// The tasks that a client may read, beside its own conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -18,11 +20,18 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns the rows of its tasks, newest activity first.
-    pub(super) fn rows(&self, contexts: &Contexts) -> Result<Vec<TaskRow>, TaskError> {
+    /// Returns the rows of its tasks, newest activity first. Tasks outside of it are not named in errors.
+    pub(super) fn rows(&self, contexts: &Contexts) -> Result<Vec<TaskRow>, ToolFailure> {
         match self {
-            Scope::All => contexts.rows_by_activity(),
-            Scope::Task(name) => Ok(contexts.row(contexts.resolve(name)?)?.into_iter().collect()),
+            Scope::All => Ok(contexts.rows_by_activity()?),
+            Scope::Task(name) => match contexts.resolve(name) {
+                Ok(id) => Ok(contexts.row(id)?.into_iter().collect()),
+                Err(TaskError::Unknown { .. }) => Ok(Vec::new()),
+                Err(TaskError::Ambiguous { .. }) => Err(ToolFailure::new(format!(
+                    "this server was given `{name}`, and several conversations begin so"
+                ))),
+                Err(error) => Err(error.into()),
+            },
             Scope::Directory(dir) => {
                 let mut rows = contexts.rows_by_activity()?;
                 let real = fs::canonicalize(dir).ok();

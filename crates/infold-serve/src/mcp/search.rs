@@ -65,7 +65,7 @@ pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFa
                 &format!(" there; `task`: \"all\" searches the {others} other conversation(s) too");
         }
     } else {
-        push_hits(&answer.hits, &mut out);
+        history.push_hits(&answer.hits, &mut out);
     }
     if let Some(coverage) = describe_coverage(&answer) {
         out += &format!("\n{coverage}; search again to have more of them searched");
@@ -111,37 +111,46 @@ fn question(log: &Log, call: Seq) -> Seq {
     seq
 }
 
-/// Writes as many hits as there is room for.
-fn push_hits(hits: &[SearchHit], out: &mut String) {
-    let mut used = 0;
-    for (at, hit) in hits.iter().enumerate() {
-        let text = hit_text(hit);
-        used += text.chars().count();
-        if used > MAX_RESULT_CHARS {
-            let left = hits.len() - at;
-            *out += &format!("… {left} more hit(s) left out: search for fewer or rarer words\n");
-            return;
+impl History {
+    /// Writes as many hits as there is room for.
+    fn push_hits(&self, hits: &[SearchHit], out: &mut String) {
+        let mut used = 0;
+        for (at, hit) in hits.iter().enumerate() {
+            let text = self.hit_text(hit);
+            used += text.chars().count();
+            if used > MAX_RESULT_CHARS {
+                let left = hits.len() - at;
+                *out +=
+                    &format!("… {left} more hit(s) left out: search for fewer or rarer words\n");
+                return;
+            }
+            *out += &text;
         }
-        *out += &text;
+        let (seq, task) = (hits[0].seq.get(), hits[0].task.to_string());
+        let before = seq.saturating_sub(2).max(1);
+        let (recall, task) = match &self.offered {
+            Some(names) => (names.recall(), String::new()),
+            None => ("recall", format!(" and `task` {}", &task[..8])),
+        };
+        *out += &format!(
+            "Read messages in full: {recall}, with `range` such as {before}..{seq}{task}.\n"
+        );
     }
-    let (seq, task) = (hits[0].seq.get(), hits[0].task.to_string());
-    let before = seq.saturating_sub(2).max(1);
-    *out += &format!(
-        "Read messages in full: recall, with `range` such as {before}..{seq} and `task` {}.\n",
-        &task[..8]
-    );
-}
 
-fn hit_text(hit: &SearchHit) -> String {
-    format!(
-        "message {} of {} · {} · {}{}\n    {}\n",
-        hit.seq,
-        &hit.task.to_string()[..8],
-        hit.role,
-        &iso(hit.time)[..19],
-        describe_place(hit.place),
-        hit.snippet.marked("[", "]").replace('\n', "\n    ")
-    )
+    fn hit_text(&self, hit: &SearchHit) -> String {
+        let task = match &self.offered {
+            Some(_) => String::new(),
+            None => format!(" of {}", &hit.task.to_string()[..8]),
+        };
+        format!(
+            "message {}{task} · {} · {}{}\n    {}\n",
+            hit.seq,
+            hit.role,
+            &iso(hit.time)[..19],
+            describe_place(hit.place),
+            hit.snippet.marked("[", "]").replace('\n', "\n    ")
+        )
+    }
 }
 
 /// `list_conversations`

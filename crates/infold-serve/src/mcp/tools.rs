@@ -122,7 +122,10 @@ impl History {
             let text = format!("`{name}` is off: this server only reads");
             return Some(Err(ToolFailure::new(text)));
         }
-        let known: Vec<&str> = tool.parameters.iter().map(|it| it.name).collect();
+        let known = tool.parameters.iter().map(|it| it.name);
+        // What a conversation is offered is about itself alone.
+        let known = known.filter(|name| self.offered.is_none() || *name != TASK.name);
+        let known: Vec<&str> = known.collect();
         let arguments = Arguments::new(arguments, &known);
         Some(arguments.and_then(|arguments| (tool.run)(self, &arguments)))
     }

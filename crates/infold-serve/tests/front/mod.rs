@@ -7,11 +7,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::{GzEncoder, ZlibEncoder};
 use infold::{Config, Connector};
 use infold_provider::{Client, RetryPolicy};
 use infold_serve::{Conversations, Limits, Options, Server, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_wire::Wire;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tokio::sync::{oneshot, watch};
 
 /// A proxy on loopback. It stops when it is dropped.
@@ -315,4 +318,34 @@ pub fn request(wire: Wire, stream: bool, said: &str) -> Vec<u8> {
         Wire::Gemini => format!("{{ \"contents\":[{{\"parts\":[{{\"text\":{text}}}] ,\"role\":\"user\"}}]\n}}"),
     }
     .into_bytes()
+}
+
+/// A text in every content coding that is read.
+pub fn packed(text: &[u8]) -> [(&'static str, Vec<u8>); 4] {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(text).expect("memory");
+    let mut deflate = ZlibEncoder::new(Vec::new(), Compression::fast());
+    deflate.write_all(text).expect("memory");
+    // Two frames with one to be skipped between them.
+    let (one, other) = text.split_at(text.len() / 2);
+    let mut zstd = compress_to_vec(one, CompressionLevel::Fastest);
+    zstd.extend(b"\x50\x2a\x4d\x18\x03\0\0\0abc");
+    zstd.extend(compress_to_vec(other, CompressionLevel::Fastest));
+    [
+        ("gzip", gzip.finish().expect("memory")),
+        ("deflate", deflate.finish().expect("memory")),
+        ("zstd", zstd),
+        ("br", brotli(text)),
+    ]
+}
+
+/// Brotli without any compression: a window of 16 bits, a block of bytes as they are, and the end.
+fn brotli(text: &[u8]) -> Vec<u8> {
+    assert!((1..=1 << 16).contains(&text.len()));
+    // After the window (1 bit) come: not last (1), 4 nibbles of length (2), length - 1 (16), uncompressed (1).
+    let bits = (text.len() as u32 - 1) << 4 | 1 << 20;
+    let mut out = bits.to_le_bytes()[..3].to_vec();
+    out.extend(text);
+    out.push(3);
+    out
 }

@@ -8,3 +8,5 @@ mod client;
 mod conversations;
 mod failures;
 mod offers;
+mod endings;
+mod later;

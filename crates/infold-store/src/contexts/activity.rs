@@ -44,17 +44,10 @@ impl Contexts {
     /// The task that `@` stands for, the one with the newest activity, or `@2` and so on for those before it; none if the
     /// name is no such name, or there are not so many.
     pub(super) fn recent(&self, name: &str) -> Result<Option<Uuid>, TaskError> {
-        let Some(rest) = name.strip_prefix('@') else {
-            return Ok(None);
-        };
-        let number = match rest {
-            "" => Some(1),
-            digits => digits.parse::<usize>().ok().filter(|number| *number > 0),
-        };
-        let Some(number) = number else {
-            return Ok(None);
-        };
-        Ok(self.rows_by_activity()?.get(number - 1).map(|row| row.uuid))
+        match recent_place(name) {
+            Some(place) => Ok(self.rows_by_activity()?.get(place).map(|row| row.uuid)),
+            None => Ok(None),
+        }
     }
 
     /// Returns the rows of all tasks, newest activity first, whether or not the registry knows of it yet.
@@ -84,6 +77,14 @@ impl Contexts {
             Timestamp::try_from(modified.ok()?).ok()
         });
         written.into_iter().flatten().fold(known, Timestamp::max)
+    }
+}
+
+/// The place of `@`, `@2` and so on among the tasks with the newest activity, counted from zero; none if it is no such name.
+pub(super) fn recent_place(name: &str) -> Option<usize> {
+    match name.strip_prefix('@')? {
+        "" => Some(0),
+        digits => digits.parse::<usize>().ok()?.checked_sub(1),
     }
 }
 

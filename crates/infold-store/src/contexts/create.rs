@@ -56,7 +56,10 @@ impl Contexts {
             log.events.sync()?;
         }
         let at = match at {
-            Some(target) => steer::locate(log.state(), Side::To, target, &log).map_err(step)?,
+            Some(target) => {
+                let target = log.with_lookups(Side::To, target)?;
+                steer::locate(log.state(), Side::To, target, &log).map_err(step)?
+            }
             None => log.state().at(),
         };
         let mut metadata = Metadata::read(log.dir())?;

@@ -1,9 +1,29 @@
-//! Finds the ids that look most like a mistyped one.
+//! Finds a task by the beginning of its id, and those that look most like a mistyped one.
 
 use uuid::Uuid;
 
+use crate::TaskError;
+
+/// Finds the task of some whose id begins with a name.
+pub(super) fn with_prefix(name: &str, all: Vec<Uuid>) -> Result<Uuid, TaskError> {
+    let wanted = name.to_lowercase();
+    let begins = |id: &Uuid| id.to_string().starts_with(&wanted);
+    let mut matches: Vec<Uuid> = all.iter().copied().filter(begins).collect();
+    match matches.len() {
+        1 if !wanted.is_empty() => Ok(matches.remove(0)),
+        0 => Err(TaskError::Unknown {
+            name: name.to_owned(),
+            nearest: nearest(&wanted, all),
+        }),
+        _ => Err(TaskError::Ambiguous {
+            name: name.to_owned(),
+            matches,
+        }),
+    }
+}
+
 /// The ids that look most like `name`, at most three.
-pub(super) fn nearest(name: &str, mut all: Vec<Uuid>) -> Vec<Uuid> {
+fn nearest(name: &str, mut all: Vec<Uuid>) -> Vec<Uuid> {
     let name: Vec<char> = name.chars().take(36).collect();
     all.sort_by_cached_key(|id| {
         let id: Vec<char> = id.to_string().chars().take(name.len().max(1)).collect();

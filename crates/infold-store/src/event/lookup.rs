@@ -25,6 +25,16 @@ pub struct LookupLine {
 }
 
 impl LookupLine {
+    /// Returns it without what was said, of which something was redacted: the reply is shown as it is.
+    pub(crate) fn emptied(self) -> LookupLine {
+        LookupLine {
+            messages: Vec::new(),
+            results: Vec::new(),
+            tokens: 0,
+            ..self
+        }
+    }
+
     pub(super) fn encode(&self) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let messages: Vec<String> = self.messages.iter().map(|bytes| text(bytes)).collect();

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 
+use infold_log::steer::{self, Side, Target};
 use infold_log::{EventId, Point, Seq, Shown, Span};
 use infold_wire::Wire;
 use infold_wire::digest::Digest;
@@ -58,6 +59,27 @@ impl Log {
                 |log| log.event(id),
             ),
         }
+    }
+
+    /// Returns the target that is meant by one which names a reply: right after the look-ups that it was made with, if there are
+    /// any. They belong to it, and are recorded behind it.
+    pub fn with_lookups(&self, side: Side, target: Target) -> Result<Target, LogError> {
+        let (Target::Message(seq), Side::To) = (target, side) else {
+            return Ok(target);
+        };
+        let Ok(point) = steer::locate(self.state(), side, target, self) else {
+            return Ok(target);
+        };
+        let next = EventId::new(point.event + 1).filter(|_| point.event < self.state().at().event);
+        Ok(match next.map(|next| self.event(next)).transpose()? {
+            Some(EventLine {
+                id,
+                after,
+                what: What::Lookup(lookup),
+                ..
+            }) if after == seq && lookup.span.to().get() == seq => Target::Event(id.get()),
+            _ => target,
+        })
     }
 
     /// Returns the names of its conversation that were redacted, as the conversation index has them since. All of the log's own

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use infold_wire::{quote, secrets};
 
-use crate::event::EventLine;
+use crate::event::{EventLine, What};
 use crate::{Log, LogError, redacted_name};
 
 impl Log {
@@ -62,6 +62,13 @@ impl Log {
         let Some(mut redacted) = secrets::without_secrets(&bytes) else {
             return Ok((line, bytes));
         };
+        if let What::Lookup(lookup) = line.what {
+            // The provider gets the bytes of a reply as they were from the client alone, who has it without its look-ups.
+            let what = What::Lookup(lookup.emptied());
+            let line = EventLine { what, ..line };
+            let bytes = line.encode();
+            return Ok((line, bytes));
+        }
         if bytes.ends_with(b"\n") && !redacted.ends_with(b"\n") {
             redacted.push(b'\n');
         }

@@ -268,7 +268,7 @@ impl<'a> Rewrite<'a> {
                     recall.tokens = tokens::text_message(&recall.text);
                     What::Recall(recall)
                 }
-                What::Lookup(mut lookup) => {
+                What::Lookup(lookup) => {
                     // Some of it would be neither what was asked nor what was answered: the reply alone stays.
                     let results = lookup.results.iter().map(|result| &result.message);
                     let mut all = lookup.messages.iter().chain(results);
@@ -279,11 +279,11 @@ impl<'a> Rewrite<'a> {
                     if lookup.span.seqs().any(is_redacted)
                         || all.any(|it| text.json(&String::from_utf8_lossy(it)).is_some())
                     {
-                        (lookup.messages, lookup.results) = (Vec::new(), Vec::new());
-                        lookup.tokens = 0;
                         text.changed += 1;
+                        What::Lookup(lookup.emptied())
+                    } else {
+                        What::Lookup(lookup)
                     }
-                    What::Lookup(lookup)
                 }
                 What::Tool(record) => What::Tool(self.record(record, text)),
                 What::State(mut state) => {

@@ -8,7 +8,7 @@ use infold_log::{Past as _, Role, Seq, Source, Span};
 use uuid::Uuid;
 
 use super::document::{DocumentReader, file_term, role_term, tool_term};
-use super::{Found, IndexCoverage, OpenLogs, SearchAnswer, SearchRequest};
+use super::{Found, IndexCoverage, Match, OpenLogs, SearchAnswer, SearchRequest};
 use crate::{Contexts, Log, LogError, TaskError};
 
 /// What a scan finds texts by.
@@ -61,9 +61,13 @@ impl Contexts {
                     if answer.hits.len() < request.limit {
                         let score = 0.0;
                         let found = Found { task, seq, score };
+                        let matches = |text: &str| {
+                            let ranges = find(text).into_iter();
+                            ranges.map(|range| Match::of(text, range)).collect()
+                        };
                         answer
                             .hits
-                            .extend(logs.hit(found, request.only_hidden, &find)?);
+                            .extend(logs.hit(found, request.only_hidden, &matches)?);
                     }
                 }
                 next = from.prev();

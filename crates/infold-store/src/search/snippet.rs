@@ -1,5 +1,7 @@
 //! What a message says around a match.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use infold_wire::terms::{Language, Query, each_term};
@@ -18,19 +20,38 @@ const WINDOW_BYTES: usize = 200;
 /// So many of them stand before the first match.
 const LEAD_BYTES: usize = 40;
 /// Of so many matches the best window is chosen.
-const MAX_MARKS: usize = 4096;
+const MAX_MATCHES: usize = 16_384;
+/// So many of them are of one word: where it is common, a rare one further down counts more.
+const MAX_MATCHES_OF_A_WORD: usize = 1024;
+
+/// Where a text matches, and what is found there: the same word of a query in different forms is the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Match {
+    pub range: Range<usize>,
+    pub word: String,
+}
+
+impl Match {
+    /// A match that is found by itself, such as that of a pattern.
+    pub fn of(text: &str, range: Range<usize>) -> Match {
+        Match {
+            word: text[range.clone()].to_lowercase(),
+            range,
+        }
+    }
+}
 
 impl Snippet {
-    /// Cuts out of a text where it matches most; its beginning if it does not match.
-    pub fn of(text: &str, marks: &[Range<usize>]) -> Snippet {
-        let marks = &marks[..marks.len().min(MAX_MARKS)];
-        let window = window(text, marks);
+    /// Cuts out of a text where it matches most; its beginning if it does not match. Matches are in order; they may overlap.
+    pub fn of(text: &str, matches: &[Match]) -> Snippet {
+        let matches = &matches[..matches.len().min(MAX_MATCHES)];
+        let window = window(text, matches);
         let mut snippet = Snippet::default();
         if window.start > 0 {
             snippet.text.push_str("… ");
         }
         let mut at = window.start;
-        for mark in marks {
+        for mark in joined(matches) {
             let mark = mark.start.max(at)..mark.end.min(window.end);
             if mark.start < window.start || mark.start >= mark.end {
                 continue;
@@ -76,33 +97,34 @@ impl Snippet {
     }
 }
 
-/// The part of a text with the most different matches.
-fn window(text: &str, marks: &[Range<usize>]) -> Range<usize> {
-    let mut best = (0, 0);
+/// The part of a text with the most different matches: rare ones count more, and the rarest stands at its beginning, so that what
+/// follows it is shown. The first of several that are alike.
+fn window(text: &str, matches: &[Match]) -> Range<usize> {
+    /// What stands at the beginning decides only between windows that have the same matches.
+    const LEAD_WEIGHT: f64 = 1e-6;
+    let mut counts: HashMap<&str, u32> = HashMap::new();
+    for found in matches {
+        *counts.entry(&found.word).or_default() += 1;
+    }
+    let mut best: Option<(f64, usize)> = None;
     let mut last = 0;
-    for (first, mark) in marks.iter().enumerate() {
-        let end = mark.start + WINDOW_BYTES - LEAD_BYTES;
-        while last < marks.len() && marks[last].end <= end {
+    for (first, found) in matches.iter().enumerate() {
+        let end = found.range.start + WINDOW_BYTES - LEAD_BYTES;
+        while last < matches.len() && matches[last].range.end <= end {
             last += 1;
         }
-        let mut words: Vec<String> = marks[first..last.max(first)]
-            .iter()
-            .take(16)
-            .map(|mark| text[mark.clone()].to_lowercase())
-            .collect();
-        words.sort_unstable();
-        words.dedup();
-        if words.len() > best.0 {
-            best = (words.len(), mark.start);
+        let held = matches[first..last.max(first)].iter().take(16);
+        let mut held: Vec<&str> = held.map(|held| held.word.as_str()).collect();
+        held.sort_unstable();
+        held.dedup();
+        let weight = |word: &&str| 1.0 + 1.0 / f64::from(counts[word]);
+        let lead = f64::from(counts[found.word.as_str()]);
+        let weight = held.iter().map(weight).sum::<f64>() - lead * LEAD_WEIGHT;
+        if best.is_none_or(|(most, _)| weight > most) {
+            best = Some((weight, found.range.start));
         }
     }
-    let start = if marks.is_empty() {
-        0
-    } else if best.0 == 0 {
-        marks[0].start.saturating_sub(LEAD_BYTES)
-    } else {
-        best.1.saturating_sub(LEAD_BYTES)
-    };
+    let start = best.map_or(0, |(_, start)| start.saturating_sub(LEAD_BYTES));
     let start = boundary(text, start, start > 0);
     let end = boundary(
         text,
@@ -123,20 +145,34 @@ fn boundary(text: &str, at: usize, seeks_word: bool) -> usize {
 }
 
 /// Where a text has what a query looks for.
-pub fn query_marks(query: &Query, text: &str) -> Vec<Range<usize>> {
+pub fn query_matches(query: &Query, text: &str) -> Vec<Match> {
     let (language, matcher) = (Language::of(text), query.matcher());
-    let mut marks: Vec<Range<usize>> = Vec::new();
+    let mut matches: Vec<Match> = Vec::new();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
     each_term(text, &mut |term| {
-        if marks.len() < MAX_MARKS && matcher.matches(&term, language) {
-            marks.push(term.range);
+        if matches.len() >= MAX_MATCHES {
+            return;
+        }
+        if let Some(word) = matcher.matched(&term, language) {
+            let count = counts.entry(word).or_default();
+            *count += 1;
+            if *count <= MAX_MATCHES_OF_A_WORD {
+                let (word, range) = (word.to_owned(), term.range);
+                matches.push(Match { range, word });
+            }
         }
     });
-    marks.sort_by_key(|mark| (mark.start, std::cmp::Reverse(mark.end)));
-    let mut joined: Vec<Range<usize>> = Vec::with_capacity(marks.len());
-    for mark in marks {
+    matches.sort_by_key(|found| (found.range.start, Reverse(found.range.end)));
+    matches
+}
+
+/// The parts of a text that match, apart from each other.
+fn joined(matches: &[Match]) -> Vec<Range<usize>> {
+    let mut joined: Vec<Range<usize>> = Vec::with_capacity(matches.len());
+    for Match { range, .. } in matches {
         match joined.last_mut() {
-            Some(last) if mark.start < last.end => last.end = last.end.max(mark.end),
-            _ => joined.push(mark),
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range.clone()),
         }
     }
     joined
@@ -148,7 +184,7 @@ mod tests {
 
     fn snippet(query: &str, text: &str) -> String {
         let query = Query::parse(query);
-        Snippet::of(text, &query_marks(&query, text)).marked("[", "]")
+        Snippet::of(text, &query_matches(&query, text)).marked("[", "]")
     }
 
     #[test]
@@ -173,5 +209,30 @@ mod tests {
         assert!(shown.starts_with("… "), "{shown}");
         assert!(shown.contains("the [login] [timeout] was 30"), "{shown}");
         assert!(shown.len() < 300 && shown.ends_with(" …"), "{shown}");
+    }
+
+    #[test]
+    fn the_row_that_is_looked_for_is_shown_not_the_beginning_of_its_table() {
+        for count in [300, 6000] {
+            let rows = (0..count).map(|row| format!("setting_{row} = {}\n", 7000 + 37 * row));
+            let table = format!("These are the settings:\n{}", rows.collect::<String>());
+            for (query, row) in [
+                ("setting_217", 217),
+                ("setting 217", 217),
+                ("settings setting_123", 123),
+                ("setting_299", 299),
+                ("setting_5217", 5217),
+            ] {
+                if row >= count {
+                    continue;
+                }
+                let shown = snippet(query, &table).replace(['[', ']'], "");
+                let wanted = format!("setting_{row} = {}", 7000 + 37 * row);
+                assert!(shown.contains(&wanted), "{query}: {shown}");
+            }
+        }
+        // Where all matches are alike, the first is shown.
+        let text = format!("a pool {}", "and a pool ".repeat(300));
+        assert!(snippet("pool", &text).starts_with("a [pool]"), "{text}");
     }
 }

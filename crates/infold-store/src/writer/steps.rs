@@ -140,6 +140,7 @@ impl Writer {
 
     /// Goes back to an earlier state. Nothing is deleted.
     pub fn rewind(&mut self, side: Side, target: Target) -> Result<EventId, StepError> {
+        let target = self.log.with_lookups(side, target)?;
         let Event::Rewind(point) = steer::rewind(self.log.state(), side, target, &self.log)? else {
             unreachable!("steer plans a rewind as a rewind")
         };

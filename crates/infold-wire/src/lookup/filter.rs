@@ -112,6 +112,11 @@ impl ReplyFilter {
         self.state.is_first()
     }
 
+    /// Returns the number of the next event, on the wire that has them numbered.
+    pub fn next_sequence(&self) -> u64 {
+        self.state.next_sequence.unwrap_or_default()
+    }
+
     /// Takes a whole reply.
     pub fn push_body(&mut self, body: &[u8]) {
         self.failed = self.reader.push(body, &mut |_| {}).err();

@@ -4,10 +4,12 @@ use infold_log::{Seq, Source};
 
 use super::PendingResult;
 use crate::edits::splice;
+use crate::render::with_placeholder;
 use crate::{Form, Json, JsonKind, Message, RenderedMessage};
 
 /// Replaces the messages from `from` to `at`, a reply without its look-ups, by all that was said then; results of look-ups that
-/// stood beside calls of the client's are put among the results that follow.
+/// stood beside calls of the client's are put among the results that follow. A model that said nothing in the end is shown to have
+/// said nothing: empty messages are refused.
 pub fn splice_lookups(
     shown: Vec<RenderedMessage>,
     (from, at): (Seq, Seq),
@@ -24,8 +26,8 @@ pub fn splice_lookups(
         if is_of_reply {
             if pending.is_none() {
                 out.extend(messages.iter().map(|bytes| RenderedMessage {
-                    source: Source::Repair,
-                    bytes: bytes.clone(),
+                    source: Source::Lookup,
+                    bytes: unless_empty(bytes),
                 }));
                 if let Some(last) = out.last_mut().filter(|_| !messages.is_empty()) {
                     last.source = line.source;
@@ -47,9 +49,17 @@ pub fn splice_lookups(
     out
 }
 
+/// Returns a message as it is, or one that says that it is empty.
+fn unless_empty(bytes: &[u8]) -> Vec<u8> {
+    match Message::read(bytes) {
+        Ok(message) if message.facts().empty => with_placeholder(&message),
+        _ => bytes.to_vec(),
+    }
+}
+
 fn alone(result: &PendingResult) -> RenderedMessage {
     RenderedMessage {
-        source: Source::Repair,
+        source: Source::Lookup,
         bytes: result.message.clone(),
     }
 }

@@ -156,26 +156,25 @@ pub struct TermMatcher<'a> {
     ends: Vec<&'a str>,
 }
 
-impl TermMatcher<'_> {
-    /// Says whether a term of a message in this language is looked for.
-    pub fn matches(&self, term: &Term<'_>, language: Language) -> bool {
+impl<'a> TermMatcher<'a> {
+    /// Returns what a term of a message in this language is found by: a word of the query, its stem, beginning or end. None if
+    /// it is not looked for.
+    pub fn matched(&self, term: &Term<'_>, language: Language) -> Option<&'a str> {
         let text = term.text;
-        if self.words.contains(text)
-            || self.stems.contains(text)
-            || self.beginnings.iter().any(|start| text.starts_with(start))
-        {
-            return true;
-        }
-        if term.kind != TermKind::Word {
-            return false;
+        let exact = self.words.get(text).or_else(|| self.stems.get(text));
+        let begins = |start: &&&str| text.starts_with(**start);
+        let found = exact.or_else(|| self.beginnings.iter().find(begins));
+        if found.is_some() || term.kind != TermKind::Word {
+            return found.copied();
         }
         let stem = language.stem(text).unwrap_or(text.into());
-        let ends_with = |end: &&str| {
+        let ends_with = |end: &&&str| {
             let mut chars = stem.chars().rev();
             end.chars().all(|c| chars.next() == Some(c))
         };
-        self.stems.contains(&*stem)
-            || language == Language::German && self.ends.iter().any(ends_with)
+        let ends = self.ends.iter().filter(|_| language == Language::German);
+        let found = self.stems.get(&*stem);
+        found.or_else(|| ends.into_iter().find(ends_with)).copied()
     }
 }
 

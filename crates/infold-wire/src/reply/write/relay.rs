@@ -166,9 +166,9 @@ impl ReplyRelay {
         out.into_bytes()
     }
 
-    /// Returns whether anything was sent yet.
-    pub fn is_begun(&self) -> bool {
-        self.has_begun
+    /// Returns the number of the next event, on the wire that has them numbered; none if nothing was sent yet.
+    pub fn next_sequence(&self) -> Option<u64> {
+        self.has_begun.then(|| self.events.next_number())
     }
 
     /// Returns the contents that could not be translated.

@@ -77,6 +77,11 @@ impl ResponseEvents {
         self.out.push(named_event(kind, &data));
     }
 
+    /// Returns the number of the next event.
+    pub fn next_number(&self) -> u64 {
+        self.number as u64
+    }
+
     /// Takes the events so far.
     pub fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.out)

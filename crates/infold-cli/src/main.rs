@@ -11,6 +11,7 @@ mod task;
 mod inspect;
 mod recall;
 mod search;
+mod tools;
 mod steps;
 mod redact;
 mod task_lock;
@@ -147,6 +148,7 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
         CliCommand::Folds(args) => inspect::folds(contexts, &args, out),
         CliCommand::Search(args) => search::run(contexts, &args, out),
         CliCommand::Recall(args) => recall::recall(contexts, &args, out),
+        CliCommand::Tools(command) => tools::run(contexts, config, &command, out),
         CliCommand::Truncate { task, fraction } => {
             steps::take(contexts, hooks, &task, &Step::Truncate { fraction }, out)
         }

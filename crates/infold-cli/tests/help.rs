@@ -36,6 +36,7 @@ fn the_first_page_names_every_command() {
       folds        List all folds: what they hide, and whether they are active
       search       Find messages by their words in all tasks, including hidden ones
       recall       Print messages in full, including hidden ones
+      tools        Show which tools the model may see, and which calls were refused
       manage       Fold a task as far as its window requires, and no further
       condense     Replace messages by a summary in the view: your text, or a generated one
       truncate     Hide the oldest rounds behind a marker

@@ -4,6 +4,7 @@ mod environment;
 mod problem;
 mod reader;
 mod sections;
+mod tools;
 mod yaml;
 mod layers;
 mod restricted;
@@ -20,6 +21,7 @@ pub use layers::{Layer, ParsedConfig};
 pub use problem::{ConfigError, ConfigProblem};
 pub use reader::EnvLookup;
 pub use restricted::RestrictedKey;
+pub use tools::ToolsConfig;
 
 use crate::models::{self, Model, Prices};
 use crate::profile::{KeepRecent, Origin, Profile, ResolvedProfile, Setting, Settings};
@@ -64,6 +66,8 @@ pub struct Config {
     pub redact: Setting<bool>,
     /// What is recalled by itself.
     pub recall: RecallConfig,
+    /// The policy for tools; without one all are shown.
+    pub tools: Option<ToolsConfig>,
     /// Settings that the environment makes for every model.
     pub environment: Settings,
     /// The model that the environment names.
@@ -261,6 +265,7 @@ impl Default for Config {
                 tokens: None,
                 excerpts: default(RecallLimits::of_window(0).excerpts as u64),
             },
+            tools: None,
             environment: Settings::default(),
             model: None,
             profile: None,

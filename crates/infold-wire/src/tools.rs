@@ -263,7 +263,7 @@ fn read_function<'a>(json: &ObjectMembers<'a>) -> Option<FunctionDefinition<'a>>
 }
 
 /// Returns a schema with its types in lower case; Gemini's are in upper case.
-pub(crate) fn lowercase_schema(json: Json<'_>) -> RawJson<'_> {
+pub fn lowercase_schema(json: Json<'_>) -> RawJson<'_> {
     let text = raw_json(json);
     let capital = ["STRING", "OBJECT", "ARRAY", "NUMBER", "INTEGER", "BOOLEAN"];
     if !capital.iter().any(|kind| text.contains(kind)) {

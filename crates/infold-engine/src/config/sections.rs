@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::problem::ConfigProblem;
 use super::reader::{ConfigReader, Scalar, Section, replace, value_problem};
+use super::tools;
 use super::yaml::{Member, Node, NodeKind};
 use super::{APIS, Config, ConfiguredModel, NamedProfile, Provider, SECTIONS, SERVED_APIS, Secret};
 use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
@@ -28,9 +29,7 @@ pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &No
                 config.hooks.after_fold = read_command(&mut hooks, "after_fold");
             }
             "recall" => read_recall(config, top.reader, node),
-            "tools" => config
-                .unread
-                .push(("tools", top.reader.origin(member.line))),
+            "tools" => config.tools = tools::read(top.reader, member),
             "mcp_servers" => {
                 let origin = top.reader.origin(member.line);
                 config.unread.push(("mcp_servers", origin));

@@ -94,6 +94,14 @@ pub fn describe(what: &What) -> String {
             lookup.span,
             number(lookup.tokens)
         ),
+        What::ToolsShown(shown) => format!(
+            "{} tools shown, {} hidden: {} in {}",
+            shown.shown.len(),
+            shown.hidden.len(),
+            infold_wire::shorten(&shown.phase, 80),
+            infold_wire::shorten(&shown.environment, 80)
+        ),
+        What::Refusal(refusal) => infold_wire::shorten(&refusal.told, 200),
         What::Other(kind) => kind.clone(),
     }
 }

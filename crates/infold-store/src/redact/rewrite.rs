@@ -272,6 +272,10 @@ impl<'a> Rewrite<'a> {
                     self.model(&mut failure.provider, &mut failure.model, text);
                     What::Failure(failure)
                 }
+                What::Refusal(mut refusal) => {
+                    refusal.told = text.replaced(&refusal.told).unwrap_or(refusal.told);
+                    What::Refusal(refusal)
+                }
                 What::Usage(mut usage) => {
                     self.model(&mut usage.provider, &mut usage.model, text);
                     What::Usage(usage)

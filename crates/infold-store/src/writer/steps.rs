@@ -9,7 +9,7 @@ use infold_wire::{
 };
 
 use super::Writer;
-use crate::event::{FoldLine, LookupLine, MaskLine, RecallLine, What};
+use crate::event::{FoldLine, LookupLine, MaskLine, RecallLine, RefusalLine, ToolsShownLine, What};
 use crate::{LogError, StepError};
 
 /// Who asked for a fold.
@@ -203,6 +203,16 @@ impl Writer {
             tokens: tokens::text_message(text),
         }))?;
         Ok(Some(id))
+    }
+
+    /// Records which tools the model is shown from now on.
+    pub fn tools_shown(&mut self, shown: ToolsShownLine) -> Result<EventId, LogError> {
+        self.step(What::ToolsShown(shown))
+    }
+
+    /// Records that a call was refused.
+    pub fn refusal(&mut self, refusal: RefusalLine) -> Result<EventId, LogError> {
+        self.step(What::Refusal(refusal))
     }
 
     /// Records the look-ups that the last reply was made with: `messages` are shown in the place of those from `from` on,

@@ -1,0 +1,107 @@
+//! Which tools a model may see, and what it was refused.
+
+mod common;
+
+use common::Home;
+use infold_store::{Contexts, Durability, RefusalLine, ToolsShownLine};
+use infold_wire::Wire;
+use insta::assert_snapshot;
+
+const EXAMPLE: &str = "\
+tools:
+  permissions: [read, write, execute]
+  tools:
+    search: {priority: 80, permissions: [search]}
+    readFile: {priority: 90}
+    writeFile: {priority: 85}
+    deleteFile: {priority: 50, permissions: [admin], schema: {type: object, properties: {path: {type: string}}, required: [path]}}
+    execute: {priority: 70, schema: {type: object, properties: {command: {type: string}}, required: [command]}}
+    test: {priority: 75}
+    deploy: {priority: 60, permissions: [deploy]}
+  production:
+    paths: [tmp/a, tmp/b]
+";
+
+#[test]
+fn the_tools_of_the_configuration_are_projected() {
+    let home = Home::new();
+    home.config(EXAMPLE);
+    assert_snapshot!(home.tell("
+        tools project --phase planning --permission read,search
+        tools project
+        tools project --permission read --permission write --permission execute --permission admin --environment prod --explain
+        tools project --phase plannig
+        tools project --permission raed
+        tools project --environment moon
+    "), @"");
+}
+
+#[test]
+fn one_object_is_printed_for_each_tool() {
+    let home = Home::new();
+    home.config(EXAMPLE);
+    let rows = home.objects("tools project --environment production --explain --json");
+    let execute = rows.iter().find(|row| row["tool"] == "execute");
+    let execute = execute.expect("it is there");
+    assert_eq!(execute["shown"], true);
+    assert_eq!(execute["narrowed"][0], "command");
+    assert_eq!(
+        execute["schema"]["properties"]["command"]["enum"][0],
+        "npm test"
+    );
+    let deploy = rows.iter().find(|row| row["tool"] == "deploy");
+    let deploy = deploy.expect("it is there");
+    assert_eq!(deploy["shown"], false);
+    assert_eq!(deploy["reason"], "the permission deploy is not granted");
+}
+
+#[test]
+fn the_tools_of_a_task_are_those_of_its_last_request() {
+    let home = Home::new();
+    home.fed("task new", "");
+    let contexts = Contexts::new(home.contexts(), Durability::Never);
+    let id = home.task("T1").parse().expect("an id");
+    let tools = br#"[{"name":"Bash","input_schema":{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}},{"name":"Read","input_schema":{"type":"object"}},{"name":"frobnicate","input_schema":{}}]"#;
+    {
+        let (mut writer, _) = contexts.write(id).expect("a writer");
+        let members: [(&str, &[u8]); 1] = [("tools", tools)];
+        writer.frame(Wire::Anthropic, &members).expect("a frame");
+    }
+    assert_snapshot!(home.tell("
+        tools project T1 --permission read --explain
+        tools project T1 --permission read,execute --environment production --explain
+        tools audit T1
+    "), @"");
+    {
+        let (mut writer, _) = contexts.write(id).expect("a writer");
+        let shown = ToolsShownLine {
+            phase: "executing".into(),
+            environment: "production".into(),
+            shown: vec!["Read".into(), "Bash".into()],
+            narrowed: vec!["Bash".into()],
+            hidden: vec![("frobnicate".into(), "unknown".into())],
+            choice: Some("frobnicate".into()),
+        };
+        writer.tools_shown(shown).expect("an event");
+        let refusal = RefusalLine {
+            tool: "frobnicate".into(),
+            call: Some("c1".into()),
+            told: "The call of `frobnicate` was refused and not executed".into(),
+        };
+        writer.refusal(refusal).expect("an event");
+    }
+    assert_snapshot!(home.tell("tools audit T1"), @"");
+    let rows = home.objects("tools audit T1 --json");
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0]["hidden"]["frobnicate"], "unknown");
+    assert_eq!(rows[1]["call"], "c1");
+    // It is no step: there is nothing to undo.
+    assert!(home.tell("undo T1").contains("[1]"));
+}
+
+#[test]
+fn a_task_without_requests_says_so() {
+    let home = Home::new();
+    home.fed("task new", "");
+    assert_snapshot!(home.tell("tools project T1"), @"");
+}

@@ -5,7 +5,8 @@ use infold::Config;
 use infold_log::EventId;
 use infold_store::{Contexts, Log, What, iso};
 use infold_tools::{
-    Decision, Policy, PolicyDraft, Projection, SituationChange, Tool, Validators, Verdict,
+    Decision, OfferedTool, Policy, PolicyDraft, Projection, SituationChange, ToolVerdict,
+    Validators,
 };
 use infold_wire::Json;
 use serde_json::{Value, json};
@@ -100,7 +101,7 @@ fn project(
 }
 
 /// Returns the tools of the last request of a task.
-fn last_tools(log: &Log) -> CliResult<Vec<Tool>> {
+fn last_tools(log: &Log) -> CliResult<Vec<OfferedTool>> {
     let frame = log.last_frame()?.ok_or_else(|| {
         CliError::usage("no request of this task is recorded, so its tools are not known")
             .hint("without a task the tools of the configuration are shown")
@@ -108,11 +109,16 @@ fn last_tools(log: &Log) -> CliResult<Vec<Tool>> {
     let lists = ["tools", "functions"].iter();
     let lists = lists.filter_map(|name| frame.members.get(*name));
     let lists = lists.filter_map(|bytes| Json::parse(bytes).ok());
-    Ok(lists.flat_map(Tool::read_all).collect())
+    Ok(lists.flat_map(OfferedTool::read_all).collect())
 }
 
-fn print(projection: &Projection, tools: &[Tool], explain: bool, out: &mut Output) -> CliResult {
-    let mut rows: Vec<(&Decision, &Tool)> = projection.decisions.iter().zip(tools).collect();
+fn print(
+    projection: &Projection,
+    tools: &[OfferedTool],
+    explain: bool,
+    out: &mut Output,
+) -> CliResult {
+    let mut rows: Vec<(&Decision, &OfferedTool)> = projection.decisions.iter().zip(tools).collect();
     rows.sort_by_key(|(decision, _)| std::cmp::Reverse(decision.priority));
     rows.retain(|(decision, _)| explain || decision.is_shown());
     if out.is_json() {
@@ -121,7 +127,7 @@ fn print(projection: &Projection, tools: &[Tool], explain: bool, out: &mut Outpu
         }
         return Ok(());
     }
-    let cell = |decision: &Decision, tool: &Tool| {
+    let cell = |decision: &Decision, tool: &OfferedTool| {
         [
             if decision.is_shown() { "in" } else { "out" }.to_owned(),
             one_line(&decision.name),
@@ -170,19 +176,19 @@ fn print(projection: &Projection, tools: &[Tool], explain: bool, out: &mut Outpu
 
 fn reason(decision: &Decision) -> String {
     match &decision.verdict {
-        Verdict::Shown if decision.required.is_empty() => "requires nothing".to_owned(),
-        Verdict::Shown => {
+        ToolVerdict::Shown if decision.required.is_empty() => "requires nothing".to_owned(),
+        ToolVerdict::Shown => {
             let required: Vec<&str> = decision.required.iter().map(|it| it.as_str()).collect();
             format!("{} is granted", required.join(", "))
         }
-        Verdict::Narrowed { arguments, .. } => {
+        ToolVerdict::Narrowed { arguments, .. } => {
             format!("whitelist only: {}", one_line(&arguments.join(", ")))
         }
-        Verdict::Hidden(reason) => one_line(&reason.to_string()),
+        ToolVerdict::Hidden(reason) => one_line(&reason.to_string()),
     }
 }
 
-fn decision_json(decision: &Decision, tool: &Tool) -> Value {
+fn decision_json(decision: &Decision, tool: &OfferedTool) -> Value {
     let required: Vec<&str> = decision.required.iter().map(|it| it.as_str()).collect();
     let mut object = json!({
         "tool": decision.name,
@@ -193,7 +199,7 @@ fn decision_json(decision: &Decision, tool: &Tool) -> Value {
         "tokens": tool.tokens(),
         "reason": reason(decision),
     });
-    if let Verdict::Narrowed { schema, arguments } = &decision.verdict {
+    if let ToolVerdict::Narrowed { schema, arguments } = &decision.verdict {
         object["narrowed"] = json!(arguments);
         object["schema"] = serde_json::from_str(schema).unwrap_or(Value::Null);
     }
@@ -217,9 +223,12 @@ fn audit(contexts: &Contexts, task: &str, out: &mut Output) -> CliResult {
                 let hidden = hidden.map(|(name, why)| (name.clone(), json!(why)));
                 object["hidden"] = Value::Object(hidden.collect());
                 object["tool_choice"] = json!(shown.choice);
-                let names = |names: &[String]| match names.is_empty() {
-                    true => "none".to_owned(),
-                    false => names.join(", "),
+                let names = |names: &[String]| {
+                    if names.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        names.join(", ")
+                    }
                 };
                 let hidden: Vec<String> = shown.hidden.iter().map(|(it, _)| it.clone()).collect();
                 let mut text = format!(

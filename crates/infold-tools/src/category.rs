@@ -104,7 +104,8 @@ const WELL_KNOWN: [(&str, &str); 10] = [
     (
         CONTROL,
         "todo todoread todowrite taskcreate taskget taskupdate tasklist enterplanmode askuserquestion askuser question requestuserinput \
-         askfollowupquestion attemptcompletion sequentialthinking think finish toolsearch discovertools",
+         askfollowupquestion attemptcompletion sequentialthinking think finish toolsearch discovertools reportfindings schedulewakeup \
+         creategoal updategoal updatetopic",
     ),
     (
         "read",
@@ -113,12 +114,12 @@ const WELL_KNOWN: [(&str, &str); 10] = [
          listresources skill loadskill activateskill getinternaldocs clihelp readgraph opennodes getcurrenttime converttime \
          gitstatus gitdiff gitdiffunstaged gitdiffstaged gitlog gitshow gitbranch getfilecontents getissue listissues \
          getpullrequest listpullrequests listcommits getcommit listbranches getme browsersnapshot browsertakescreenshot \
-         browserconsolemessages browsernetworkrequests readthread wait waitagent",
+         browserconsolemessages browsernetworkrequests readthread wait waitagent cronlist getgoal listapps load readimage",
     ),
     (
         "search",
         "codesearch searchnodes searchcode searchrepositories searchissues searchusers directorytree listdirectorywithsizes tree \
-         bravewebsearch",
+         bravewebsearch searchavailableextensions",
     ),
     (
         "analyze",
@@ -127,20 +128,21 @@ const WELL_KNOWN: [(&str, &str); 10] = [
     (
         "write",
         "savememory createdirectory createentities createrelations addobservations rememberfact gitinit createissue addissuecomment \
-         remember writeplan",
+         remember writeplan createapp",
     ),
     (
         "modify",
-        "patch gitadd gitcommit gitcheckout gitcreatebranch createorupdatefile pushfiles updateissue createbranch createpullrequest",
+        "patch gitadd gitcommit gitcheckout gitcreatebranch createorupdatefile pushfiles updateissue createbranch createpullrequest enterworktree exitworktree iterateapp",
     ),
     (
         "delete",
-        "deleteentities deleteobservations deleterelations gitreset",
+        "deleteentities deleteobservations deleterelations gitreset deleteapp",
     ),
     (
         "execute",
         "killshell killbash taskstop slashcommand sendinput closeagent resumeagent delegate dynamictask subagent generalist \
-         browsernavigate browserclick browsertype browserevaluate browserfillform browserpresskey computer computeruse batch",
+         browsernavigate browserclick browsertype browserevaluate browserfillform browserpresskey computer computeruse batch \
+         croncreate crondelete sendmessage workflow invokeagent manageextensions",
     ),
     ("test", "runtests runtest unittest"),
     ("deploy", "mergepullrequest publish release"),

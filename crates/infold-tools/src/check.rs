@@ -9,7 +9,7 @@ use infold_wire::tools::lowercase_schema;
 use infold_wire::{Json, JsonKind};
 use serde_json::Value;
 
-use crate::{Policy, Projection, Situation, Tool, UnknownTools, Validators, Verdict};
+use crate::{OfferedTool, Policy, Projection, Situation, ToolVerdict, UnknownTools, Validators};
 
 /// The tools that a model was shown, against which its calls are checked.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct ShownTools {
 
 /// Why a call is refused, in words that the model can act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct CallRefusal {
     /// The tool that was called.
     pub tool: String,
     /// Why the call was refused.
@@ -36,9 +36,9 @@ pub struct Refusal {
     pub instead: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CallRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refusal { tool, why, instead } = self;
+        let CallRefusal { tool, why, instead } = self;
         write!(
             f,
             "The call of `{tool}` was refused and not executed: {why}. {instead}"
@@ -60,18 +60,18 @@ impl ShownTools {
     pub fn new(
         policy: Arc<Policy>,
         validators: Arc<Validators>,
-        tools: &[Tool],
+        tools: &[OfferedTool],
         projection: &Projection,
     ) -> ShownTools {
         let (mut shown, mut hidden) = (HashMap::new(), HashMap::new());
         for (tool, decision) in tools.iter().zip(&projection.decisions) {
             let name = || tool.name().to_owned();
             match &decision.verdict {
-                Verdict::Shown => drop(shown.insert(name(), tool.schema.clone())),
-                Verdict::Narrowed { schema, .. } => {
+                ToolVerdict::Shown => drop(shown.insert(name(), tool.schema.clone())),
+                ToolVerdict::Narrowed { schema, .. } => {
                     shown.insert(name(), Some(schema.clone()));
                 }
-                Verdict::Hidden(reason) => {
+                ToolVerdict::Hidden(reason) => {
                     hidden.entry(name()).or_insert_with(|| reason.to_string());
                 }
             }
@@ -97,8 +97,8 @@ impl ShownTools {
     /// Checks a call: whether the tool is shown, and its arguments are what its schema allows.
     ///
     /// `arguments` is the object, or a string with it.
-    pub fn check(&self, name: &str, arguments: Option<Json<'_>>) -> Result<(), Refusal> {
-        let refuse = |why: String, instead: String| Refusal {
+    pub fn check(&self, name: &str, arguments: Option<Json<'_>>) -> Result<(), CallRefusal> {
+        let refuse = |why: String, instead: String| CallRefusal {
             tool: name.to_owned(),
             why,
             instead,
@@ -128,18 +128,20 @@ impl ShownTools {
                     .trim_start_matches('/')
                     .to_owned();
                 let text = cut(&error.to_string());
-                match place.is_empty() {
-                    true => text,
-                    false => format!("`{place}`: {text}"),
+                if place.is_empty() {
+                    text
+                } else {
+                    format!("`{place}`: {text}")
                 }
             })
             .collect();
-        match errors.is_empty() {
-            true => Ok(()),
-            false => Err(refuse(
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(refuse(
                 format!("its arguments are not allowed: {}", errors.join("; ")),
                 again(),
-            )),
+            ))
         }
     }
 
@@ -149,12 +151,12 @@ impl ShownTools {
             return Some(why.clone());
         }
         // The request does not have it: what would become of it if it had?
-        let decision = self
-            .policy
-            .decide(&Tool::named(name), &self.situation, &self.validators);
+        let decision =
+            self.policy
+                .decide(&OfferedTool::named(name), &self.situation, &self.validators);
         match decision.verdict {
-            Verdict::Hidden(reason) => Some(reason.to_string()),
-            Verdict::Shown | Verdict::Narrowed { .. } => None,
+            ToolVerdict::Hidden(reason) => Some(reason.to_string()),
+            ToolVerdict::Shown | ToolVerdict::Narrowed { .. } => None,
         }
     }
 

@@ -25,6 +25,17 @@ pub enum Narrows {
 const PATH_LIST_KEYS: [&str; 3] = ["paths", "files", "file_paths"];
 /// Shells with which agents run a command that is one text.
 const SHELL_WORDS: [[&str; 2]; 4] = [["bash", "-lc"], ["bash", "-c"], ["sh", "-c"], ["sh", "-lc"]];
+/// Arguments that choose the program that runs a command,
+const SHELL_KEYS: [&str; 4] = ["shell", "interpreter", "executable", "program"];
+/// and what they may be.
+const SHELLS: [&str; 6] = [
+    "bash",
+    "sh",
+    "/bin/bash",
+    "/bin/sh",
+    "/usr/bin/bash",
+    "/usr/bin/sh",
+];
 /// Said in the description of a narrowed argument.
 const WHITELIST_ONLY: &str = "whitelist only";
 
@@ -45,6 +56,11 @@ pub fn narrow(schema: &str, narrows: Narrows, allowed: &[String]) -> Option<Narr
                 narrow_property(property, narrows, allowed)?,
             ));
             arguments.push(name.into_owned());
+        } else if narrows == Narrows::Commands && SHELL_KEYS.contains(&&*name) {
+            // Any program could stand there, whatever the command.
+            let shells = SHELLS.map(str::to_owned);
+            let shells = narrow_property(property, Narrows::Commands, &shells)?;
+            edits.push((property.range(), shells));
         }
     }
     if arguments.is_empty() {
@@ -118,9 +134,12 @@ fn narrow_property(property: Json<'_>, narrows: Narrows, allowed: &[String]) -> 
     let is_upper = kind
         .and_then(Json::text)
         .is_some_and(|kind| kind == "ARRAY" || kind == "STRING");
-    let word = |kind: &str| match is_upper {
-        true => quote(&kind.to_uppercase()),
-        false => quote(kind),
+    let word = |kind: &str| {
+        if is_upper {
+            quote(&kind.to_uppercase())
+        } else {
+            quote(kind)
+        }
     };
     let (list, string) = (word("array"), word("string"));
     Some(match (is_list, narrows) {
@@ -188,6 +207,18 @@ mod tests {
                 .contains(r#"["npm","test"],["bash","-lc","npm test"]"#)
         );
         assert!(narrowed.schema.ends_with(r#""required":["command"]}"#));
+    }
+
+    #[test]
+    fn no_other_program_runs_the_command() {
+        let schema = r#"{"properties":{"cmd":{"type":"string"},"shell":{"type":"string"}},"required":["cmd"]}"#;
+        let narrowed = narrow(schema, Narrows::Commands, &texts(&["npm test"])).expect("narrowed");
+        assert!(
+            narrowed
+                .schema
+                .contains(r#""enum":["bash","sh","/bin/bash""#)
+        );
+        assert_eq!(narrowed.arguments, ["cmd"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::category::{
     CATEGORIES, CONTROL, PHASES, built_in_category, canonical, default_permission, default_priority,
 };
 use crate::validators::compile;
-use crate::{Environment, Permission, Situation, SituationChange, Tool, UnknownName};
+use crate::{Environment, OfferedTool, Permission, Situation, SituationChange, UnknownName};
 
 /// What becomes of tools that neither the policy nor the built-in table knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,9 +175,10 @@ impl Policy {
                 }
             }
         }
-        match problems.is_empty() {
-            true => Ok(policy),
-            false => Err(PolicyProblems(problems)),
+        if problems.is_empty() {
+            Ok(policy)
+        } else {
+            Err(PolicyProblems(problems))
         }
     }
 
@@ -213,10 +214,10 @@ impl Policy {
     }
 
     /// Returns the tools that the policy names one by one.
-    pub fn defined_tools(&self) -> Vec<Tool> {
+    pub fn defined_tools(&self) -> Vec<OfferedTool> {
         let named = self.rules.iter().filter(|(name, _)| !name.ends_with('*'));
         named
-            .map(|(name, rule)| Tool::defined(name, rule))
+            .map(|(name, rule)| OfferedTool::defined(name, rule))
             .collect()
     }
 

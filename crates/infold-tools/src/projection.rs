@@ -9,7 +9,8 @@ use infold_wire::tool_list::{EditedTools, ToolEdit, edit_tools};
 use crate::narrow::{NarrowedSchema, Narrows, narrow};
 use crate::policy::ToolFacts;
 use crate::{
-    CONTROL, Environment, Permission, Policy, Situation, Tool, ToolOrigin, UnknownTools, Validators,
+    CONTROL, Environment, OfferedTool, Permission, Policy, Situation, ToolOrigin, UnknownTools,
+    Validators,
 };
 
 /// How many tools an urgent task sees, those of every phase aside.
@@ -36,12 +37,12 @@ pub struct Decision {
     /// All that it requires.
     pub required: Vec<Permission>,
     /// Whether it is shown.
-    pub verdict: Verdict,
+    pub verdict: ToolVerdict,
 }
 
 /// Whether a tool is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ToolVerdict {
     /// As it is.
     Shown,
     /// With a narrower schema.
@@ -130,7 +131,7 @@ impl fmt::Display for HiddenReason {
 impl Decision {
     /// Whether the model sees the tool.
     pub fn is_shown(&self) -> bool {
-        !matches!(self.verdict, Verdict::Hidden(_))
+        !matches!(self.verdict, ToolVerdict::Hidden(_))
     }
 }
 
@@ -144,7 +145,8 @@ impl Projection {
 
     /// Returns the names of the tools whose schemas are narrowed.
     pub fn narrowed_names(&self) -> Vec<&str> {
-        let narrowed = |decision: &&Decision| matches!(decision.verdict, Verdict::Narrowed { .. });
+        let narrowed =
+            |decision: &&Decision| matches!(decision.verdict, ToolVerdict::Narrowed { .. });
         let decisions = self.decisions.iter().filter(narrowed);
         decisions.map(|decision| decision.name.as_str()).collect()
     }
@@ -162,9 +164,9 @@ impl Projection {
         edit_tools(
             tools,
             &mut |_| match decisions.next().map(|it| &it.verdict) {
-                Some(Verdict::Shown) => ToolEdit::Keep,
-                Some(Verdict::Narrowed { schema, .. }) => ToolEdit::Schema(schema.clone()),
-                Some(Verdict::Hidden(_)) | None => ToolEdit::Remove,
+                Some(ToolVerdict::Shown) => ToolEdit::Keep,
+                Some(ToolVerdict::Narrowed { schema, .. }) => ToolEdit::Schema(schema.clone()),
+                Some(ToolVerdict::Hidden(_)) | None => ToolEdit::Remove,
             },
         )
     }
@@ -174,7 +176,7 @@ impl Policy {
     /// Decides which tools are shown: by phase, permissions, environment and budget, in this order.
     pub fn project(
         &self,
-        tools: &[Tool],
+        tools: &[OfferedTool],
         situation: &Situation,
         validators: &Validators,
     ) -> Projection {
@@ -184,7 +186,7 @@ impl Policy {
             .map(|tool| {
                 let mut decision = self.decide(tool, situation, validators);
                 if !seen.insert(tool.name()) {
-                    decision.verdict = Verdict::Hidden(HiddenReason::Twice);
+                    decision.verdict = ToolVerdict::Hidden(HiddenReason::Twice);
                 }
                 decision
             })
@@ -199,7 +201,7 @@ impl Policy {
     /// Decides about one tool, the budget aside.
     pub(crate) fn decide(
         &self,
-        tool: &Tool,
+        tool: &OfferedTool,
         situation: &Situation,
         validators: &Validators,
     ) -> Decision {
@@ -210,17 +212,17 @@ impl Policy {
             category: facts.category,
             priority: facts.priority,
             required: facts.required,
-            verdict: verdict.unwrap_or_else(Verdict::Hidden),
+            verdict: verdict.unwrap_or_else(ToolVerdict::Hidden),
         }
     }
 
     fn verdict(
         &self,
-        tool: &Tool,
+        tool: &OfferedTool,
         facts: &ToolFacts,
         situation: &Situation,
         validators: &Validators,
-    ) -> Result<Verdict, HiddenReason> {
+    ) -> Result<ToolVerdict, HiddenReason> {
         let denies = self.unknown_tools(situation.environment()) == UnknownTools::Deny;
         match &facts.category {
             None if denies => return Err(HiddenReason::Unknown),
@@ -242,16 +244,20 @@ impl Policy {
         }
         match situation.environment() {
             Environment::Production => self.narrowed(tool, facts.category.as_deref()),
-            Environment::Dev | Environment::Staging => Ok(Verdict::Shown),
+            Environment::Dev | Environment::Staging => Ok(ToolVerdict::Shown),
         }
     }
 
     /// Narrows a tool as production demands.
-    fn narrowed(&self, tool: &Tool, category: Option<&str>) -> Result<Verdict, HiddenReason> {
+    fn narrowed(
+        &self,
+        tool: &OfferedTool,
+        category: Option<&str>,
+    ) -> Result<ToolVerdict, HiddenReason> {
         let (narrows, allowed, what) = match category {
             Some("execute") => (Narrows::Commands, &self.commands, "command"),
             Some("delete") => (Narrows::Paths, &self.paths, "path"),
-            _ => return Ok(Verdict::Shown),
+            _ => return Ok(ToolVerdict::Shown),
         };
         if allowed.is_empty() {
             return Err(HiddenReason::NothingAllowed { what });
@@ -259,14 +265,14 @@ impl Policy {
         let schema = tool.schema.as_deref();
         match schema.and_then(|schema| narrow(schema, narrows, allowed)) {
             Some(NarrowedSchema { schema, arguments }) => {
-                Ok(Verdict::Narrowed { schema, arguments })
+                Ok(ToolVerdict::Narrowed { schema, arguments })
             }
             None => Err(HiddenReason::NotNarrowed { what }),
         }
     }
 
     /// Hides what does not fit: by tokens, or by number where the task is urgent.
-    fn apply_budget(&self, tools: &[Tool], decisions: &mut [Decision], is_urgent: bool) {
+    fn apply_budget(&self, tools: &[OfferedTool], decisions: &mut [Decision], is_urgent: bool) {
         let mut order: Vec<usize> = (0..tools.len()).collect();
         order.sort_by_key(|at| std::cmp::Reverse(decisions[*at].priority));
         let (mut left, mut shown) = (self.budget, 0);
@@ -280,7 +286,7 @@ impl Policy {
                 let is_control = decision.category.as_deref() == Some(CONTROL);
                 shown += usize::from(!is_control);
                 if !is_control && shown > URGENT_TOOLS {
-                    decision.verdict = Verdict::Hidden(HiddenReason::Urgent);
+                    decision.verdict = ToolVerdict::Hidden(HiddenReason::Urgent);
                 }
                 continue;
             }
@@ -288,7 +294,7 @@ impl Policy {
                 Some(rest) => left = rest,
                 None => {
                     let tokens = tool.tokens();
-                    decision.verdict = Verdict::Hidden(HiddenReason::Budget { tokens, left });
+                    decision.verdict = ToolVerdict::Hidden(HiddenReason::Budget { tokens, left });
                 }
             }
         }

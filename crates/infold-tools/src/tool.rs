@@ -19,7 +19,7 @@ pub enum ToolOrigin {
 
 /// A tool as it is offered.
 #[derive(Clone, Debug)]
-pub struct Tool {
+pub struct OfferedTool {
     pub(crate) name: String,
     pub(crate) origin: ToolOrigin,
     /// The whole definition, as the model gets it.
@@ -28,21 +28,21 @@ pub struct Tool {
     tokens: OnceLock<u64>,
 }
 
-impl Tool {
+impl OfferedTool {
     /// A tool of which only the name is known.
-    pub fn named(name: &str) -> Tool {
+    pub fn named(name: &str) -> OfferedTool {
         let definition = format!(r#"{{"name":{}}}"#, quote(name));
-        Tool::new(name.to_owned(), ToolOrigin::Client, definition, None)
+        OfferedTool::new(name.to_owned(), ToolOrigin::Client, definition, None)
     }
 
     /// Reads the tools of a request: the value of `tools` in the form of any wire.
-    pub fn read_all(tools: Json<'_>) -> Vec<Tool> {
-        listed_tools(tools).iter().map(Tool::of).collect()
+    pub fn read_all(tools: Json<'_>) -> Vec<OfferedTool> {
+        listed_tools(tools).iter().map(OfferedTool::of).collect()
     }
 
-    pub(crate) fn of(listed: &ListedTool<'_>) -> Tool {
+    pub(crate) fn of(listed: &ListedTool<'_>) -> OfferedTool {
         let text = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
-        Tool::new(
+        OfferedTool::new(
             listed.name(),
             ToolOrigin::Client,
             text(listed.definition),
@@ -51,7 +51,7 @@ impl Tool {
     }
 
     /// A tool that the policy defines.
-    pub(crate) fn defined(name: &str, rule: &ToolRule) -> Tool {
+    pub(crate) fn defined(name: &str, rule: &ToolRule) -> OfferedTool {
         let schema = rule.schema.clone();
         let shown = schema.as_deref().unwrap_or(r#"{"type":"object"}"#);
         let description = rule.description.as_deref().unwrap_or_default();
@@ -60,11 +60,16 @@ impl Tool {
             quote(name),
             quote(description)
         );
-        Tool::new(name.to_owned(), ToolOrigin::Policy, definition, schema)
+        OfferedTool::new(name.to_owned(), ToolOrigin::Policy, definition, schema)
     }
 
-    fn new(name: String, origin: ToolOrigin, definition: String, schema: Option<String>) -> Tool {
-        Tool {
+    fn new(
+        name: String,
+        origin: ToolOrigin,
+        definition: String,
+        schema: Option<String>,
+    ) -> OfferedTool {
+        OfferedTool {
             name,
             origin,
             definition,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use infold_tools::{Policy, PolicyDraft, ShownTools, Tool, Validators};
+use infold_tools::{OfferedTool, Policy, PolicyDraft, ShownTools, Validators};
 use infold_wire::Json;
 
 const TOOLS: &str = r#"[
@@ -19,7 +19,7 @@ fn shown(tools: &str, environment: &str) -> ShownTools {
         ..PolicyDraft::default()
     };
     let policy = Arc::new(Policy::new(draft).expect("a policy"));
-    let tools = Tool::read_all(Json::parse(tools.as_bytes()).expect("JSON"));
+    let tools = OfferedTool::read_all(Json::parse(tools.as_bytes()).expect("JSON"));
     let validators = Arc::new(Validators::default());
     let projection = policy.project(&tools, policy.situation(), &validators);
     ShownTools::new(policy, validators, &tools, &projection)

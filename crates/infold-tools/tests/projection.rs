@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use infold_tools::{
-    HiddenReason, Policy, PolicyDraft, PolicyProblems, Projection, SituationChange, Tool, ToolRule,
-    UnknownTools, Validators, Verdict, built_in_category,
+    HiddenReason, OfferedTool, Policy, PolicyDraft, PolicyProblems, Projection, SituationChange,
+    ToolRule, ToolVerdict, UnknownTools, Validators, built_in_category,
 };
 use infold_wire::Json;
 use infold_wire::tool_list::EditedTools;
@@ -59,7 +59,7 @@ fn project(policy: &Policy, phase: &str, permissions: &[&str], environment: &str
 
 fn project_tools(
     policy: &Policy,
-    tools: &[Tool],
+    tools: &[OfferedTool],
     phase: &str,
     permissions: &[&str],
     environment: &str,
@@ -94,7 +94,7 @@ fn executing_shows_what_is_granted() {
     let deploy = shown.decisions.iter().find(|it| it.name == "deploy");
     let verdict = deploy.map(|it| &it.verdict);
     assert!(
-        matches!(verdict, Some(Verdict::Hidden(HiddenReason::Permission(missing))) if missing[0].as_str() == "deploy")
+        matches!(verdict, Some(ToolVerdict::Hidden(HiddenReason::Permission(missing))) if missing[0].as_str() == "deploy")
     );
 }
 
@@ -109,7 +109,7 @@ fn production_narrows_commands_and_paths() {
     let schema = |name: &str| {
         let decision = shown.decisions.iter().find(|it| it.name == name);
         match decision.map(|it| &it.verdict) {
-            Some(Verdict::Narrowed { schema, .. }) => schema.clone(),
+            Some(ToolVerdict::Narrowed { schema, .. }) => schema.clone(),
             other => panic!("{name}: {other:?}"),
         }
     };
@@ -131,7 +131,10 @@ fn production_narrows_commands_and_paths() {
 #[test]
 fn each_phase_shows_its_categories() {
     let categories: Vec<String> = infold_tools::CATEGORIES.map(str::to_owned).to_vec();
-    let tools: Vec<Tool> = categories.iter().map(|name| Tool::named(name)).collect();
+    let tools: Vec<OfferedTool> = categories
+        .iter()
+        .map(|name| OfferedTool::named(name))
+        .collect();
     let policy = Policy::new(PolicyDraft::default()).expect("a policy");
     let all = ["read", "write", "execute", "admin", "search", "deploy"];
     for (phase, expected) in [
@@ -155,7 +158,7 @@ fn tools_that_steer_the_work_belong_to_every_phase() {
     };
     let policy = Policy::new(own).expect("a policy");
     let names = ["set_phase", "done", "recall", "search_history"];
-    let tools: Vec<Tool> = names.iter().map(|name| Tool::named(name)).collect();
+    let tools: Vec<OfferedTool> = names.iter().map(|name| OfferedTool::named(name)).collect();
     for phase in [
         "planning",
         "executing",
@@ -323,13 +326,13 @@ fn a_tool_that_is_there_twice_counts_once() {
     });
     let policy = policy.expect("a policy");
     let shown = policy.project(
-        &Tool::read_all(json),
+        &OfferedTool::read_all(json),
         policy.situation(),
         &Validators::default(),
     );
     assert_eq!(
         shown.decisions[1].verdict,
-        Verdict::Hidden(HiddenReason::Twice)
+        ToolVerdict::Hidden(HiddenReason::Twice)
     );
     let left = br#"[{"name":"Read","input_schema":{}}]"#.to_vec();
     assert_eq!(shown.apply(json), EditedTools::Changed(left));
@@ -357,7 +360,7 @@ fn servers_have_rules_as_a_whole_and_for_a_tool() {
         "mcp__db",
         "mcp__dbx__query",
     ];
-    let tools = names.map(Tool::named);
+    let tools = names.map(OfferedTool::named);
     let shown = policy.project(&tools, policy.situation(), &Validators::default());
     assert_eq!(shown.shown_names(), ["mcp__db__query", "mcp__db"]);
 }
@@ -365,7 +368,7 @@ fn servers_have_rules_as_a_whole_and_for_a_tool() {
 #[test]
 fn unknown_tools_are_allowed_in_dev_and_denied_in_production() {
     let policy = Policy::new(PolicyDraft::default()).expect("a policy");
-    let tools = [Tool::named("frobnicate")];
+    let tools = [OfferedTool::named("frobnicate")];
     let shown = |environment| {
         let shown = project_tools(&policy, &tools, "planning", &[], environment);
         shown.shown_names().len()
@@ -463,7 +466,7 @@ fn the_budget_holds_for_a_client_only_if_it_says_so() {
             ..PolicyDraft::default()
         });
         let policy = policy.expect("a policy");
-        let tools = Tool::read_all(json);
+        let tools = OfferedTool::read_all(json);
         let shown = policy.project(&tools, policy.situation(), &Validators::default());
         assert_eq!(shown.shown_names().len(), count);
     }
@@ -495,7 +498,7 @@ const PERMISSIONS: [&str; 7] = [
 const PHASES: [&str; 4] = ["planning", "executing", "reflecting", "verifying"];
 const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "production"];
 
-fn tools_of(chosen: &[(usize, u32)]) -> (Policy, Vec<Tool>) {
+fn tools_of(chosen: &[(usize, u32)]) -> (Policy, Vec<OfferedTool>) {
     let mut rules: Vec<(String, ToolRule)> = Vec::new();
     let mut names = BTreeSet::new();
     for (at, priority) in chosen {
@@ -545,7 +548,7 @@ proptest! {
             }
             let category = decision.category.as_deref();
             prop_assert!(category.is_some() || environment != "production");
-            let narrowed = matches!(decision.verdict, Verdict::Narrowed { .. });
+            let narrowed = matches!(decision.verdict, ToolVerdict::Narrowed { .. });
             let must_be = environment == "production" && matches!(category, Some("execute" | "delete"));
             prop_assert_eq!(narrowed, must_be);
             let of_phase = match phase {
@@ -570,7 +573,7 @@ proptest! {
         environment in prop::sample::select(ENVIRONMENTS.to_vec()),
     ) {
         let policy = Policy::new(PolicyDraft::default()).expect("a policy");
-        let tools = NAMES.map(Tool::named);
+        let tools = NAMES.map(OfferedTool::named);
         let names = |granted: &[&str]| -> BTreeSet<String> {
             let shown = project_tools(&policy, &tools, phase, granted, environment);
             shown.shown_names().into_iter().map(str::to_owned).collect()

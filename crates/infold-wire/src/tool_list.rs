@@ -253,9 +253,12 @@ mod tests {
 
     fn without(tools: &str, gone: &[&str]) -> String {
         let json = Json::parse(tools.as_bytes()).expect("JSON");
-        let edited = edit_tools(json, &mut |tool| match gone.contains(&&*tool.name()) {
-            true => ToolEdit::Remove,
-            false => ToolEdit::Keep,
+        let edited = edit_tools(json, &mut |tool| {
+            if gone.contains(&&*tool.name()) {
+                ToolEdit::Remove
+            } else {
+                ToolEdit::Keep
+            }
         });
         match edited {
             EditedTools::Unchanged => "unchanged".to_owned(),

@@ -139,10 +139,7 @@ fn json(node: &Node) -> String {
         _ if node.is_null() => "null".to_owned(),
         NodeKind::Scalar { text, is_plain } => {
             let is_json = *is_plain && Json::parse(text.as_bytes()).is_ok();
-            match is_json {
-                true => text.clone(),
-                false => quote(text),
-            }
+            if is_json { text.clone() } else { quote(text) }
         }
         NodeKind::List(nodes) => {
             let nodes: Vec<String> = nodes.iter().map(json).collect();

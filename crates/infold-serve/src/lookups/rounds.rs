@@ -5,7 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use infold_provider::{BodyPart, ForwardResponse};
-use infold_wire::lookup::{LookupCall, PendingResult, RoundOutcome, strip_calls, write_results};
+use infold_store::RefusalLine;
+use infold_wire::lookup::{
+    HeldCall, HeldKind, PendingResult, RoundOutcome, strip_calls, write_follow_up, write_results,
+};
 use infold_wire::provider_error::ClientError;
 use infold_wire::{Json, Reply, Wire};
 use tokio::task::spawn_blocking;
@@ -75,6 +78,11 @@ impl LookupRounds {
         self.wire
     }
 
+    /// Says whether calls are judged before the client gets them.
+    pub fn is_judged(&self) -> bool {
+        self.lookups.judge.is_some()
+    }
+
     /// Says whether another request follows a round.
     pub fn goes_on(&self, outcome: &RoundOutcome) -> bool {
         outcome.waits_for_lookups() && self.follow_ups < MAX_FOLLOW_UPS
@@ -89,8 +97,8 @@ impl LookupRounds {
         let Ok(reply) = outcome.reply else {
             return Err(internal("a reply with look-ups broke"));
         };
-        let results = self.answers(&outcome.calls.lookups).await;
-        let answers: Vec<_> = outcome.calls.lookups.iter().zip(results).collect();
+        let results = self.answers(&outcome.calls.held).await;
+        let answers: Vec<_> = outcome.calls.held.iter().zip(results).collect();
         let results = write_results(self.wire, &answers);
         let sent = std::mem::take(&mut self.sent);
         let body = self.request(Vec::new()).gathered(sent, false).await;
@@ -99,8 +107,8 @@ impl LookupRounds {
         added.extend(results);
         self.follow_ups += 1;
         let is_last = self.follow_ups == MAX_FOLLOW_UPS;
-        let offer = &self.lookups.offer;
-        let body = offer.follow_up(self.wire, &body, &added, is_last);
+        let last_offer = self.lookups.offer.as_ref().filter(|_| is_last);
+        let body = write_follow_up(self.wire, &body, &added, last_offer);
         let body = Bytes::from(body.ok_or_else(|| internal("the request cannot be read"))?);
         {
             let mut record = locked(&self.lookups.record);
@@ -117,15 +125,15 @@ impl LookupRounds {
     pub async fn conclude(&mut self, outcome: RoundOutcome) {
         let Ok(reply) = outcome.reply else { return };
         let calls = outcome.calls;
-        if calls.lookups.is_empty() && self.follow_ups == 0 {
+        if calls.held.is_empty() && self.follow_ups == 0 {
             return;
         }
         let mut results = Vec::new();
         // Without calls for the client no request follows in which a result could stand.
         let is_beside = calls.others > 0;
         if is_beside {
-            let texts = self.answers(&calls.lookups).await;
-            for (call, text) in calls.lookups.iter().zip(texts) {
+            let texts = self.answers(&calls.held).await;
+            for (call, text) in calls.held.iter().zip(texts) {
                 let message = write_results(self.wire, &[(call, text)]).into_iter().next();
                 results.extend(message.map(|message| PendingResult {
                     before: call.before,
@@ -133,13 +141,15 @@ impl LookupRounds {
                 }));
             }
         }
-        let names = &self.lookups.offer.names;
+        if !is_beside {
+            self.remember_refusals(&calls.held);
+        }
         let messages: Vec<Vec<u8>> = match is_beside {
             true => reply.messages,
             false => reply
                 .messages
                 .iter()
-                .filter_map(|it| strip_calls(names, it))
+                .filter_map(|it| strip_calls(&outcome.held, it))
                 .collect(),
         };
         let mut record = locked(&self.lookups.record);
@@ -150,7 +160,21 @@ impl LookupRounds {
         record.usages.extend(reply.usage);
     }
 
-    async fn answers(&self, calls: &[LookupCall]) -> Vec<Result<String, String>> {
+    /// Remembers the calls that were refused, to be recorded with the reply.
+    fn remember_refusals(&self, calls: &[HeldCall]) {
+        let refused = calls.iter().filter_map(|call| match &call.kind {
+            HeldKind::Lookup(_) => None,
+            HeldKind::Refused(told) => Some(RefusalLine {
+                tool: call.name.clone(),
+                call: call.id.clone(),
+                told: told.clone(),
+            }),
+        });
+        locked(&self.lookups.record).refusals.extend(refused);
+    }
+
+    async fn answers(&self, calls: &[HeldCall]) -> Vec<Result<String, String>> {
+        self.remember_refusals(calls);
         let (calls, lookups) = (calls.to_vec(), self.lookups.clone());
         let core = Arc::clone(&self.state.conversations.core);
         let count = calls.len();

@@ -8,3 +8,4 @@ mod client;
 mod conversations;
 mod failures;
 mod offers;
+mod policy;

@@ -1,6 +1,6 @@
 //! Takes calls of our tools out of replies that come as one body, and makes one of several.
 
-use super::calls::{is_call_item, strip_list};
+use super::calls::strip_list;
 use super::filter::{FilterState, ReplyFilter, changed};
 use super::filter::{ollama_counts, response_changes, response_output, summed_counts};
 use crate::reply::growing_json::{array, first_choice, raw, with_members};
@@ -62,12 +62,10 @@ fn hear(wire: Wire, state: &mut FilterState, json: Json<'_>) {
     }
     let (left, count) = match list(wire, json) {
         Some(list) if wire == Wire::Responses => {
-            let ours = list
-                .elements()
-                .filter(|item| is_call_item(&state.names, *item));
+            let ours = list.elements().filter(|item| state.held.holds_item(*item));
             (Vec::new(), ours.count())
         }
-        Some(list) => strip_list(&state.names, list),
+        Some(list) => strip_list(&state.held, list),
         None => (Vec::new(), 0),
     };
     state.lookups = count - left.len().min(count);
@@ -114,7 +112,7 @@ fn pieces(wire: Wire, state: &FilterState, json: Json<'_>) -> Vec<String> {
         Wire::Anthropic | Wire::Gemini => {
             let mut all = state.items_before.clone();
             if let Some(list) = list(wire, json) {
-                all.extend(strip_list(&state.names, list).0);
+                all.extend(strip_list(&state.held, list).0);
             }
             all
         }
@@ -148,7 +146,7 @@ fn joined_message(wire: Wire, state: &FilterState, json: Json<'_>) -> Option<Str
         }
     }
     if let Some(list) = list(wire, json) {
-        let (left, count) = strip_list(&state.names, list);
+        let (left, count) = strip_list(&state.held, list);
         if left.len() < count {
             changes.push(("tool_calls", array(&left)));
         }

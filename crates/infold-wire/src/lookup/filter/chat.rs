@@ -118,9 +118,11 @@ fn filter_calls(state: &mut FilterState, calls: Json<'_>) -> Option<Vec<String>>
         // Some servers give all calls the same index: another id with a name is another call.
         let is_other = id.is_some() && name.is_some() && state.ids.get(&index) != id.as_ref();
         if !known || is_other {
+            let at = state.calls;
+            state.calls += 1;
             let is_ours = name
                 .as_deref()
-                .is_some_and(|name| state.names.tool(name).is_some());
+                .is_some_and(|name| state.held.holds_place(name, at));
             let place = (!is_ours).then(|| index.saturating_sub(state.lookups as u64));
             state.lookups += usize::from(is_ours);
             state.indexes.insert(index, place);

@@ -50,6 +50,9 @@ pub struct ProjectArgs {
     explain: bool,
 }
 
+/// A reason is not cut before this: it is what the command is asked for.
+const MAX_LINE_CELLS: usize = 1000;
+
 /// `infold tools`
 pub fn run(
     contexts: &Contexts,
@@ -138,7 +141,7 @@ fn print(
         ]
     };
     let table: Vec<[String; 6]> = rows.iter().map(|(one, tool)| cell(one, tool)).collect();
-    let lines = format_table(&table, &[3, 4], usize::MAX);
+    let lines = format_table(&table, &[3, 4], MAX_LINE_CELLS);
     for ((decision, _), line) in rows.iter().zip(lines) {
         let style = if decision.is_shown() { FOLD } else { DIM };
         out.line(paint(style, line))?;

@@ -40,7 +40,7 @@ fn the_tools_of_the_configuration_are_projected() {
 fn one_object_is_printed_for_each_tool() {
     let home = Home::new();
     home.config(EXAMPLE);
-    let rows = home.objects("tools project --environment production --explain --json");
+    let rows = home.objects("tools project --environment production --explain");
     let execute = rows.iter().find(|row| row["tool"] == "execute");
     let execute = execute.expect("it is there");
     assert_eq!(execute["shown"], true);
@@ -91,7 +91,7 @@ fn the_tools_of_a_task_are_those_of_its_last_request() {
         writer.refusal(refusal).expect("an event");
     }
     assert_snapshot!(home.tell("tools audit T1"), @"");
-    let rows = home.objects("tools audit T1 --json");
+    let rows = home.objects("tools audit T1");
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[0]["hidden"]["frobnicate"], "unknown");
     assert_eq!(rows[1]["call"], "c1");

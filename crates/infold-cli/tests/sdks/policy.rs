@@ -64,7 +64,7 @@ fn clients_never_see_a_refused_call() {
         drop(serve);
         let tasks = home.objects("task list");
         assert_eq!(tasks.len(), 1, "{client} is one conversation: {tasks:?}");
-        let audit = home.objects("tools audit @ --json");
+        let audit = home.objects("tools audit @");
         let of = |kind: &str| audit.iter().filter(|row| row["type"] == kind).count();
         assert_eq!(
             (of("tools_shown"), of("refusal")),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use infold_log::EventId;
 use infold_store::{RefusalLine, ToolsShownLine, What};
-use infold_testkit::{Model, Seen, Step};
+use infold_testkit::{Model, Script, Seen, Server, Step};
 use infold_wire::lookup::{CallJudge, HeldCalls, ReplyFilter};
 use infold_wire::reply::{stream_reply, write_reply};
 use infold_wire::{Delivery, Json, Reply, StopReason, Wire};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::blocks::{Block, numbered, reply};
 use crate::client::{Client, Office, read};
-use crate::front::place;
+use crate::front::{Setup, place};
 
 /// Reading is granted, and nothing else.
 const READING: &str = "tools:\n  permissions: [read]\n";
@@ -366,21 +366,44 @@ fn where_no_tool_is_left_the_request_still_is_one() {
 
 #[test]
 fn the_client_s_own_bytes_are_projected_too() {
-    let office = Office::with(Model::default(), READING);
-    let mut client = Client::new(&office, Wire::Chat, false, "this");
-    client.members = json!({ "tools": tools(Wire::Chat) });
-    let refused =
-        r#"{"error":{"message":"messages.3: this is odd","type":"invalid_request_error"}}"#;
-    office.next([Step::error(400, refused)]);
-    client.turn();
-    let calls = office.calls();
-    assert_eq!(calls.len(), 2);
-    assert!(
-        calls[0].messages().len() < calls[1].messages().len(),
-        "it was folded"
-    );
-    for call in calls {
-        assert!(!call.text().contains("Bash") && call.text().contains("\"Read\""));
+    let mut longest = 0;
+    // A request that is shorter than the one before is folded, and refused.
+    let script = Script::decide(move |seen| {
+        let is_folded = seen.messages().len() < longest;
+        longest = longest.max(seen.messages().len());
+        if is_folded {
+            let odd =
+                r#"{"error":{"message":"messages.1: this is odd","type":"invalid_request_error"}}"#;
+            return Step::error(400, odd);
+        }
+        Step::say("Fine.")
+    });
+    let provider = Server::start(script);
+    let mut setup = Setup::to(&provider.url());
+    setup.config = READING.to_owned();
+    setup.window = Some("8000");
+    let proxy = setup.start();
+    let mut messages = Vec::new();
+    let folded = (0..200).find_map(|turn| {
+        let words = "some more words to fill it with ".repeat(12);
+        messages.push(json!({"role": "user", "content": format!("{turn}: {words}")}));
+        let body = json!({"model": "m", "messages": messages, "tools": tools(Wire::Chat)});
+        let before = provider.requests().len();
+        let answer = proxy.post(place(Wire::Chat, false).0, "", body.to_string().as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        messages.push(json!({"role": "assistant", "content": "Fine."}));
+        let asked = provider.requests().split_off(before);
+        (asked.len() > 1).then_some(asked)
+    });
+    let asked = folded.expect("some time it is folded");
+    assert_eq!(asked.len(), 2);
+    assert!(asked[0].messages().len() < asked[1].messages().len());
+    for request in asked {
+        let tools = member(&request, "tools");
+        assert!(
+            tools.contains("\"Read\"") && !tools.contains("Bash"),
+            "{tools}"
+        );
     }
 }
 

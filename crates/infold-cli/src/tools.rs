@@ -9,6 +9,7 @@ use infold_tools::{
     Validators,
 };
 use infold_wire::Json;
+use infold_wire::tool_list::EditedTools;
 use serde_json::{Value, json};
 
 use crate::error::{CliError, CliResult};
@@ -101,6 +102,34 @@ fn project(
     }
     let projection = policy.project(&tools, &situation, &Validators::default());
     print(&projection, &tools, args.explain, out)
+}
+
+/// Returns the tools of a list that the model may see; none if it may see none of them.
+///
+/// Hidden tools are named on stderr. A call of one cannot be demanded.
+pub fn shown_tools(
+    config: &Config,
+    list: Json<'_>,
+    choice: Option<&str>,
+    json: bool,
+) -> CliResult<Option<Vec<u8>>> {
+    let Some(tools) = &config.tools else {
+        return Ok(Some(list.bytes().to_vec()));
+    };
+    let (policy, offered) = (&tools.policy, OfferedTool::read_all(list));
+    let projection = policy.project(&offered, policy.situation(), &Validators::default());
+    for decision in projection.decisions.iter().filter(|it| !it.is_shown()) {
+        let text = format!("`{}` is hidden: {}", decision.name, reason(decision));
+        if choice == Some(&*decision.name) {
+            return Err(CliError::usage(text).hint("--tool-choice names a tool that is shown"));
+        }
+        note(json, text);
+    }
+    Ok(match projection.apply(list) {
+        EditedTools::Unchanged => Some(list.bytes().to_vec()),
+        EditedTools::Changed(shown) => Some(shown),
+        EditedTools::Empty => None,
+    })
 }
 
 /// Returns the tools of the last request of a task.

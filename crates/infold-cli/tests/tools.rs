@@ -4,6 +4,7 @@ mod common;
 
 use common::Home;
 use infold_store::{Contexts, Durability, RefusalLine, ToolsShownLine};
+use infold_testkit::{Script, Server};
 use infold_wire::Wire;
 use insta::assert_snapshot;
 
@@ -104,4 +105,28 @@ fn a_task_without_requests_says_so() {
     let home = Home::new();
     home.fed("task new", "");
     assert_snapshot!(home.tell("tools project T1"), @"");
+}
+
+#[test]
+fn ask_sends_the_tools_that_the_policy_shows() {
+    let server = Server::start(Script::new());
+    let home = Home::new();
+    let url = server.url();
+    home.config(format!(
+        "llm: {{here: {{provider: anthropic, model: m, base_url: '{url}', context_length: 32000}}}}\ntools: {{permissions: [read]}}\n"
+    ));
+    let tools = r#"[{"name":"Read","input_schema":{"type":"object"}},{"name":"Bash","input_schema":{"type":"object"}}]"#;
+    home.file("tools.json", tools);
+    let said = home.tell("ask new hello --tools tools.json");
+    assert!(
+        said.contains("! `Bash` is hidden: the permission execute is not granted"),
+        "{said}"
+    );
+    let sent = server.last_call().expect("a call").text();
+    assert!(
+        sent.contains("\"Read\"") && !sent.contains("Bash"),
+        "{sent}"
+    );
+    let refused = home.tell("ask new hello --tools tools.json --tool-choice Bash");
+    assert!(refused.contains("[2]"), "{refused}");
 }

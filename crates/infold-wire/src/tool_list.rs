@@ -138,7 +138,12 @@ fn entry<'a>(json: Json<'a>, prefix: Option<Json<'a>>) -> Entry<'a> {
 
 /// Returns the schema of a function's arguments.
 fn schema(function: Json<'_>) -> Option<Json<'_>> {
-    let found = function.pick(["input_schema", "parametersJsonSchema", "parameters"]);
+    let found = function.pick([
+        "input_schema",
+        "parametersJsonSchema",
+        "parameters_json_schema",
+        "parameters",
+    ]);
     let is_object = |json: &Json<'_>| json.kind() == JsonKind::Object;
     found.into_iter().flatten().find(is_object)
 }
@@ -343,6 +348,8 @@ mod tests {
             ("shell web_search mcp__s apply_patch".to_owned(), 1)
         );
         assert_eq!(names(r#"[{"name":"old","parameters":{}}]"#).0, "old");
+        let gemini = r#"[{"functionDeclarations":[{"name":"a","parameters_json_schema":{}},{"name":"b","parametersJsonSchema":{}}]}]"#;
+        assert_eq!(names(gemini), ("a b".to_owned(), 2));
         assert_eq!(names("7").0, "");
     }
 

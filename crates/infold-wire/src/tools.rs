@@ -240,11 +240,16 @@ fn ends_in_date(kind: &str) -> bool {
 }
 
 /// Members of a function that are converted, or mean nothing to another provider.
-const CONVERTED_MEMBERS: &str = "type name description parameters parametersJsonSchema input_schema \
-    strict cache_control";
+const CONVERTED_MEMBERS: &str = "type name description parameters parametersJsonSchema \
+    parameters_json_schema input_schema strict cache_control";
 
 fn read_function<'a>(json: &ObjectMembers<'a>) -> Option<FunctionDefinition<'a>> {
-    let schemas = ["input_schema", "parametersJsonSchema", "parameters"];
+    let schemas = [
+        "input_schema",
+        "parametersJsonSchema",
+        "parameters_json_schema",
+        "parameters",
+    ];
     let mut schemas = schemas.into_iter().filter_map(|name| json.get(name));
     let others = json.members().filter(|(name, value)| {
         let mut converted = CONVERTED_MEMBERS.split_ascii_whitespace();

@@ -557,3 +557,57 @@ fn same(wire: Wire, seen: &Reply, expected: &Reply) {
     assert_eq!(values(seen), values(expected), "{wire}");
     assert_eq!(seen.stop, expected.stop, "{wire}");
 }
+
+/// Calls of tools of the provider's own, and of custom ones, do not reach the client either.
+#[test]
+fn calls_in_other_forms_are_held_back() {
+    let shell = r#"{"id":"ls_1","type":"local_shell_call","call_id":"c1","status":"completed","action":{"type":"exec","command":["rm"],"env":{}}}"#;
+    let custom = r#"{"id":"ct_1","type":"custom_tool_call","call_id":"c2","status":"completed","name":"Bash","input":"rm"}"#;
+    for item in [shell, custom] {
+        for stream in [false, true] {
+            let office = Office::with(Model::default(), READING);
+            let mut client = client(&office, Wire::Responses, stream);
+            let called = Reply {
+                messages: vec![item.as_bytes().to_vec()],
+                ..reply(Wire::Responses, 0, &numbered(0, &[bash()]))
+            };
+            office.next([Step::exact(called), Step::say("All right.")]);
+            let seen = client.turn();
+            let said = String::from_utf8(seen.messages.concat()).expect("text");
+            assert!(
+                said.contains("All right.") && !said.contains("_call"),
+                "{said}"
+            );
+            let told = last_message(&office.calls()[1]);
+            assert!(
+                told.contains("_call_output") && told.contains("was refused"),
+                "{told}"
+            );
+        }
+    }
+}
+
+/// The predecessors of tools cannot be asked for under a policy, so that nobody waits for a call of one.
+#[test]
+fn calls_of_functions_are_left_out() {
+    let stream = concat!(
+        r#"data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"So."},"finish_reason":null}]}"#,
+        "\n\n",
+        r#"data: {"id":"c","choices":[{"index":0,"delta":{"function_call":{"name":"Read","arguments":"{}"}},"finish_reason":null}]}"#,
+        "\n\n",
+        r#"data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}"#,
+        "\n\ndata: [DONE]\n\n"
+    );
+    let mut filter = ReplyFilter::new(Wire::Chat, Delivery::Stream, judge());
+    let mut out = filter.push(stream.as_bytes());
+    filter.end_round();
+    out.extend(filter.finish());
+    let out = String::from_utf8(out).expect("text");
+    assert!(out.contains("So.") && !out.contains("Read"), "{out}");
+    let whole = r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"So.","function_call":{"name":"Read","arguments":"{}"}},"finish_reason":"function_call"}]}"#;
+    let mut filter = ReplyFilter::new(Wire::Chat, Delivery::Whole, judge());
+    filter.push_body(whole.as_bytes());
+    filter.end_round();
+    let out = String::from_utf8(filter.last_body(whole.as_bytes())).expect("text");
+    assert!(out.contains("So.") && !out.contains("Read"), "{out}");
+}

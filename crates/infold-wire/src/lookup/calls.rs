@@ -1,6 +1,6 @@
 //! Reads calls that do not reach the client, answers them, and takes them out of messages.
 
-use super::held::{HeldCalls, HeldKind};
+use super::held::{HeldCalls, HeldKind, is_client_item};
 use crate::message::ContentItem;
 use crate::reply::growing_json::{array, object, raw, with_members};
 use crate::tool_list::qualified_name;
@@ -21,8 +21,8 @@ pub struct HeldCall {
     pub before: usize,
     /// How many calls of all tools stand before it in the reply.
     pub(super) at: usize,
-    /// It is a call of a custom tool of Responses, whose input is a text.
-    is_custom: bool,
+    /// The type of the item that it is, on the wire of Responses.
+    item: Option<String>,
 }
 
 /// The calls of a reply.
@@ -79,7 +79,7 @@ pub fn find_calls(held: &HeldCalls, messages: &[Vec<u8>]) -> ReplyCalls {
                     arguments,
                     before: found.others,
                     at,
-                    is_custom: kind.is_some_and(|kind| kind.is("custom_tool_call")),
+                    item: kind.and_then(Json::text).map(|kind| kind.into_owned()),
                 }),
                 None => found.others += 1,
             }
@@ -103,10 +103,7 @@ fn given_arguments<'a>(message: &Message<'a>) -> Vec<GivenArguments<'a>> {
         .flat_map(Json::elements)
         .collect();
     let is_hosted = |at: u32| match message.form() {
-        Form::Item(_) => {
-            let kind = message.json().get("type");
-            !kind.is_some_and(|kind| kind.is("function_call") || kind.is("custom_tool_call"))
-        }
+        Form::Item(_) => !is_client_item(message.json().get("type")),
         _ => blocks.get(at as usize).is_some_and(|block| {
             let kind = block.get("type").map(Json::name);
             kind.is_some_and(|kind| kind.ends_with(b"_tool_use"))
@@ -160,14 +157,7 @@ fn write_result(wire: Wire, call: &HeldCall, result: Result<&String, &String>) -
             ("content", text),
         ]),
         Wire::Responses => object(&[
-            (
-                "type",
-                string(if call.is_custom {
-                    "custom_tool_call_output"
-                } else {
-                    "function_call_output"
-                }),
-            ),
+            ("type", string(&output_type(call))),
             ("call_id", id),
             ("output", text),
         ]),
@@ -184,6 +174,12 @@ fn write_result(wire: Wire, call: &HeldCall, result: Result<&String, &String>) -
             object(&[("functionResponse", Some(answer))])
         }
     }
+}
+
+/// The type of the item that answers a call.
+fn output_type(call: &HeldCall) -> String {
+    let item = call.item.as_deref().unwrap_or("function_call");
+    format!("{item}_output")
 }
 
 /// Returns a message of a reply without calls that are held back; none if nothing else is in it.

@@ -51,6 +51,11 @@ impl HeldCalls {
         }
     }
 
+    /// Returns whether calls in the form of the predecessors of tools are left out: nobody who is judged may offer them.
+    pub(super) fn holds_legacy_calls(&self) -> bool {
+        self.judge.is_some()
+    }
+
     /// Returns whether calls have to be whole before it is known whether they are held back.
     pub(super) fn has_judge(&self) -> bool {
         self.judge.is_some()
@@ -123,6 +128,12 @@ impl HeldCalls {
                 let name = crate::quote(&qualified_name(&space, &name));
                 self.holds_call(Some(Json::checked(name.as_bytes())), id, arguments)
             }
+            (None, None) => {
+                // A tool of the provider's own is named by the type of its calls.
+                let kind = kind.and_then(Json::text).unwrap_or_default();
+                let name = crate::quote(kind.strip_suffix("_call").unwrap_or(&kind));
+                self.holds_call(Some(Json::checked(name.as_bytes())), id, arguments)
+            }
             _ => self.holds_call(name, id, arguments),
         }
     }
@@ -157,8 +168,16 @@ impl HeldCalls {
 }
 
 /// Returns whether an output item of this type is a call that a client runs.
-fn is_client_item(kind: Option<Json<'_>>) -> bool {
-    kind.is_some_and(|kind| kind.is("function_call") || kind.is("custom_tool_call"))
+pub(super) fn is_client_item(kind: Option<Json<'_>>) -> bool {
+    let kinds = [
+        "function_call",
+        "custom_tool_call",
+        "local_shell_call",
+        "shell_call",
+        "apply_patch_call",
+        "computer_call",
+    ];
+    kind.is_some_and(|kind| kinds.iter().any(|one| kind.is(one)))
 }
 
 /// Returns whether an event of a stream has a call, or a part of one, that a client would run.

@@ -35,7 +35,9 @@ impl ReplyFilter {
         hear(wire, state, json);
         let changes = match wire {
             Wire::Responses => response_changes(state, json),
-            _ if state.is_first() && state.lookups == 0 => Vec::new(),
+            _ if state.is_first() && state.lookups == 0 && !has_legacy_call(state, wire, json) => {
+                Vec::new()
+            }
             Wire::Chat => chat(state, json),
             Wire::Anthropic => anthropic(state, json),
             Wire::Gemini => gemini(state, json),
@@ -72,6 +74,13 @@ fn hear(wire: Wire, state: &mut FilterState, json: Json<'_>) {
     state.has_client_calls = left
         .iter()
         .any(|one| is_client_call(wire, Json::checked(one.as_bytes())));
+}
+
+/// Returns whether a chat has a call in the form of the predecessors of tools, which is left out.
+fn has_legacy_call(state: &FilterState, wire: Wire, json: Json<'_>) -> bool {
+    wire == Wire::Chat
+        && state.held.holds_legacy_calls()
+        && message(wire, json).is_some_and(|message| message.get("function_call").is_some())
 }
 
 fn is_client_call(wire: Wire, element: Json<'_>) -> bool {
@@ -150,6 +159,9 @@ fn joined_message(wire: Wire, state: &FilterState, json: Json<'_>) -> Option<Str
         if left.len() < count {
             changes.push(("tool_calls", array(&left)));
         }
+    }
+    if state.held.holds_legacy_calls() && message.get("function_call").is_some() {
+        changes.push(("function_call", None));
     }
     Some(with_members(message, &changes))
 }

@@ -28,6 +28,9 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
         {
             of_delta.push(("tool_calls", array(&calls)));
         }
+        if state.held.holds_legacy_calls() && delta.get("function_call").is_some() {
+            of_delta.push(("function_call", None));
+        }
         if !state.is_first() && delta.get("role").is_some() {
             of_delta.push(("role", None));
         }

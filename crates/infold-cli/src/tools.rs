@@ -208,6 +208,9 @@ fn print(
 
 fn reason(decision: &Decision) -> String {
     match &decision.verdict {
+        ToolVerdict::Shown if decision.category.is_none() => {
+            "its category is unknown, and such tools are allowed".to_owned()
+        }
         ToolVerdict::Shown if decision.required.is_empty() => "requires nothing".to_owned(),
         ToolVerdict::Shown => {
             let required: Vec<&str> = decision.required.iter().map(|it| it.as_str()).collect();

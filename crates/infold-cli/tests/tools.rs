@@ -34,7 +34,36 @@ fn the_tools_of_the_configuration_are_projected() {
         tools project --phase plannig
         tools project --permission raed
         tools project --environment moon
-    "), @"");
+    "), @"
+    $ infold tools project --phase planning --permission read,search
+    in  readFile  read    90  15  read is granted
+    in  search    search  80  14  search is granted
+    ! 2 of 7 tools, 29 tokens: planning in dev, granted: read, search
+    $ infold tools project
+    in  readFile   read     90  15  read is granted
+    in  writeFile  write    85  15  write is granted
+    in  test       test     75  14  requires nothing
+    in  execute    execute  70  28  execute is granted
+    ! 4 of 7 tools, 72 tokens: executing in dev, granted: execute, read, write
+    $ infold tools project --permission read --permission write --permission execute --permission admin --environment prod --explain
+    in   readFile    read     90  15  read is granted
+    in   writeFile   write    85  15  write is granted
+    out  search      search   80  14  search does not belong to the phase executing
+    in   test        test     75  14  requires nothing
+    in   execute     execute  70  28  whitelist only: command
+    out  deploy      deploy   60  14  the permission deploy is not granted
+    in   deleteFile  delete   50  29  whitelist only: path
+    ! 5 of 7 tools, 101 tokens: executing in production, granted: admin, execute, read, write
+    $ infold tools project --phase plannig
+    ! error: there is no phase `plannig`; did you mean `planning`?
+    [2]
+    $ infold tools project --permission raed
+    ! error: there is no permission `raed`; did you mean `read`?
+    [2]
+    $ infold tools project --environment moon
+    ! error: there is no environment `moon`; valid are dev, staging, prod, production
+    [2]
+    ");
 }
 
 #[test]
@@ -72,7 +101,22 @@ fn the_tools_of_a_task_are_those_of_its_last_request() {
         tools project T1 --permission read --explain
         tools project T1 --permission read,execute --environment production --explain
         tools audit T1
-    "), @"");
+    "), @"
+    $ infold tools project T1 --permission read --explain
+    in   Read        read     90  12  read is granted
+    out  Bash        execute  70  27  the permission execute is not granted
+    in   frobnicate  unknown  40  12  its category is unknown, and such tools are allowed
+    ! no policy is configured, so all tools are shown; this is what the built-in rules would show
+    ! 2 of 3 tools, 24 tokens: executing in dev, granted: read
+    $ infold tools project T1 --permission read,execute --environment production --explain
+    in   Read        read     90  12  read is granted
+    in   Bash        execute  70  27  whitelist only: command
+    out  frobnicate  unknown  40  12  its category is unknown, and such tools are denied
+    ! no policy is configured, so all tools are shown; this is what the built-in rules would show
+    ! 2 of 3 tools, 39 tokens: executing in production, granted: execute, read
+    $ infold tools audit T1
+    ! no tool policy has applied to this task: nothing was hidden or refused
+    ");
     {
         let (mut writer, _) = contexts.write(id).expect("a writer");
         let shown = ToolsShownLine {
@@ -91,7 +135,13 @@ fn the_tools_of_a_task_are_those_of_its_last_request() {
         };
         writer.refusal(refusal).expect("an event");
     }
-    assert_snapshot!(home.tell("tools audit T1"), @"");
+    let audit = home.tell("tools audit T1");
+    for part in [
+        "executing in production: shown Read, Bash; hidden frobnicate; whitelist only Bash; the client demanded frobnicate",
+        "refused: The call of `frobnicate` was refused and not executed",
+    ] {
+        assert!(audit.contains(part), "{audit}");
+    }
     let rows = home.objects("tools audit T1");
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[0]["hidden"]["frobnicate"], "unknown");
@@ -104,7 +154,13 @@ fn the_tools_of_a_task_are_those_of_its_last_request() {
 fn a_task_without_requests_says_so() {
     let home = Home::new();
     home.fed("task new", "");
-    assert_snapshot!(home.tell("tools project T1"), @"");
+    assert_snapshot!(home.tell("tools project T1"), @"
+    $ infold tools project T1
+    ! no policy is configured, so all tools are shown; this is what the built-in rules would show
+    ! error: no request of this task is recorded, so its tools are not known
+    ! hint: without a task the tools of the configuration are shown
+    [2]
+    ");
 }
 
 #[test]

@@ -86,6 +86,27 @@ pub fn built_in_category(name: &str) -> Option<&'static str> {
         .or_else(|| tool_kind(name).map(category_of_kind))
 }
 
+/// Returns whether a tool runs more than the command that it is given: another agent, code, or what an earlier command waits for.
+/// There is nothing to narrow it by.
+pub(crate) fn runs_more_than_commands(name: &str) -> bool {
+    let plain = plain_name(name);
+    let listed = WELL_KNOWN
+        .iter()
+        .find(|(category, _)| *category == "execute");
+    let listed = listed.map_or("", |(_, names)| names);
+    let mut names = listed.split_ascii_whitespace().chain([
+        "task",
+        "agent",
+        "spawnagent",
+        "writestdin",
+        "codeinterpreter",
+        "codeexecution",
+        "python",
+        "jsrepl",
+    ]);
+    names.any(|known| known == plain)
+}
+
 fn category_of_kind(kind: ToolKind) -> &'static str {
     match kind {
         ToolKind::Read => "read",

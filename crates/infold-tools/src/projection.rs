@@ -6,6 +6,7 @@ use std::fmt;
 use infold_wire::Json;
 use infold_wire::tool_list::{EditedTools, ToolEdit, edit_tools};
 
+use crate::category::runs_more_than_commands;
 use crate::narrow::{NarrowedSchema, Narrows, narrow};
 use crate::policy::ToolFacts;
 use crate::{
@@ -262,7 +263,8 @@ impl Policy {
         if allowed.is_empty() {
             return Err(HiddenReason::NothingAllowed { what });
         }
-        let schema = tool.schema.as_deref();
+        let is_open = narrows == Narrows::Commands && runs_more_than_commands(tool.name());
+        let schema = tool.schema.as_deref().filter(|_| !is_open);
         match schema.and_then(|schema| narrow(schema, narrows, allowed)) {
             Some(NarrowedSchema { schema, arguments }) => {
                 Ok(ToolVerdict::Narrowed { schema, arguments })

@@ -222,27 +222,29 @@ POLICY = """tools:
   environment: production
   unknown: allow
   production:
-    commands: [echo permitted]
+    commands: [expr 111111 + 222222]
 """
 
 
 def policy(client, args):
     """Under a policy for tools: what is hidden is not sent, and what is refused never reaches the client."""
     line = Line(args, os.path.join(args.runs, client.name), True, more=POLICY)
-    prompts = ["please run `echo permitted`", "please run `echo for''bidden`, then please say 5 words", "And now please say 7 words"]
+    prompts = [SUM, "please run `expr 222222 + 333333`, then please say 5 words", "And now please say 7 words"]
     try:
         said = talk(client, line, prompts)
         client_side, upstream = line.seen("client").replies(), line.seen("upstream").replies()
         results = [event for task in line.tasks() for event in line.ask("tools", "audit", task["uuid"])]
         shown = [event for event in results if event["type"] == "tools_shown" and event["shown"]]
-        replies = "".join(request.file("reply").decode(errors="replace") for request in client_side)
+        told = "".join(request.text() for request in client_side)
         hidden = {name for event in shown for name in event["hidden"]}
-        sent = {name for request in upstream for name in hidden if f'"name": "{name}"' in json.dumps(request.json().get("tools"))}
+        # A name in a namespace stands there without it.
+        spelled = lambda name: {f'"name": "{name}"', f'"name": "{name.rsplit("__", 1)[-1]}"'}
+        sent = {name for request in upstream for name in hidden if any(text in json.dumps(request.json().get("tools")) for text in spelled(name))}
         return {
-            "permitted": answered(said, 0) and "echo permitted" in replies,
+            "permitted": answered(said, 0) and RESULT in told,
             "refused": answered(said, 1) and any("was refused and not executed" in request.text() for request in upstream),
             "continued": answered(said, 2),
-            "unseen": "bidden" not in replies,
+            "not run": "555555" not in told,
             "shown": len(shown[-1]["shown"]) if shown else 0,
             "hidden": len(hidden),
             "not sent": not sent,

@@ -544,7 +544,7 @@ proptest! {
                     let rest = required.as_str().strip_prefix(*it);
                     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
                 };
-                prop_assert!(granted.iter().any(|it| is_granted(&it)));
+                prop_assert!(granted.iter().any(is_granted));
             }
             let category = decision.category.as_deref();
             prop_assert!(category.is_some() || environment != "production");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use infold_log::EventId;
 use infold_store::{RefusalLine, ToolsShownLine, What};
-use infold_testkit::{Model, Script, Seen, Server, Step};
+use infold_testkit::{Answer, Model, Script, Seen, Server, Step};
 use infold_wire::lookup::{CallJudge, HeldCalls, ReplyFilter};
 use infold_wire::reply::{stream_reply, write_reply};
 use infold_wire::{Delivery, Json, Reply, StopReason, Wire};
@@ -610,4 +610,81 @@ fn calls_of_functions_are_left_out() {
     filter.end_round();
     let out = String::from_utf8(filter.last_body(whole.as_bytes())).expect("text");
     assert!(out.contains("So.") && !out.contains("Read"), "{out}");
+}
+
+#[test]
+fn a_policy_holds_where_the_provider_speaks_another_api() {
+    for (api, upstream) in [("openai+", Wire::Chat), ("anthropic+", Wire::Anthropic)] {
+        every_way(|wire, stream| {
+            let model = Model {
+                alternate: false,
+                ..Model::default()
+            };
+            let office = Office::to(model, READING, api);
+            let mut client = client(&office, wire, stream);
+            let calls = |calls: &[(&str, &str)]| {
+                let calls = calls.iter();
+                let calls = calls.map(|(name, given)| ((*name).to_owned(), (*given).to_owned()));
+                Step::answer(Answer {
+                    text: Some("So. ".to_owned()),
+                    calls: calls.collect(),
+                    ..Answer::default()
+                })
+            };
+            let (bad, good) = (r#"{"command":"rm"}"#, r#"{"file_path":"a.rs"}"#);
+            office.next([calls(&[("Bash", bad)]), calls(&[("Read", good)])]);
+            let seen = client.turn();
+            let said = String::from_utf8(seen.messages.concat()).expect("text");
+            assert!(
+                said.contains("a.rs") && !said.contains("Bash"),
+                "{wire} {said}"
+            );
+            let asked = office.calls();
+            assert_eq!(asked.len(), 2, "{wire} {stream}");
+            assert_eq!(asked[0].wire(), Some(upstream));
+            assert!(!asked[0].text().contains("Bash"), "{wire} {stream}");
+            assert!(
+                asked[1].text().contains("was refused and not executed"),
+                "{wire}"
+            );
+        });
+    }
+}
+
+#[test]
+fn what_is_not_recorded_is_not_sent() {
+    let config = format!("context_storage:\n  enabled: false\n{READING}");
+    let office = office(&config);
+    let answer = client(&office, Wire::Anthropic, false).post();
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    assert!(
+        answer.text().contains("a policy for tools is in force"),
+        "{}",
+        answer.text()
+    );
+    assert!(office.provider.requests().is_empty());
+}
+
+/// Only calls wait for their end: what is said before them flows as it comes.
+#[test]
+fn text_before_a_call_flows_at_once() {
+    for wire in Wire::ALL {
+        let whole = reply(
+            wire,
+            0,
+            &numbered(0, &[text("First this. "), reads("a.rs")]),
+        );
+        let mut filter = ReplyFilter::new(wire, Delivery::Stream, judge());
+        let mut out = Vec::new();
+        let mut text_at = None;
+        for (at, event) in stream_reply(wire, &whole, 4).iter().enumerate() {
+            out.extend(filter.push(event));
+            if text_at.is_none() && String::from_utf8_lossy(&out).contains("is. ") {
+                text_at = Some((at, filter.has_unjudged_calls()));
+            }
+        }
+        assert!(matches!(text_at, Some((_, false))), "{wire} {text_at:?}");
+        assert!(filter.has_unjudged_calls(), "{wire}");
+        assert!(!String::from_utf8_lossy(&out).contains("a.rs"), "{wire}");
+    }
 }

@@ -216,6 +216,44 @@ def tiny(client, args):
     return row
 
 
+# Reading, searching and one command are allowed, and nothing that writes.
+POLICY = """tools:
+  permissions: [read, search, execute]
+  environment: production
+  unknown: allow
+  production:
+    commands: [expr 111111 + 222222]
+"""
+
+
+def policy(client, args):
+    """Under a policy for tools: what is hidden is not sent, and what is refused never reaches the client."""
+    line = Line(args, os.path.join(args.runs, client.name), True, more=POLICY)
+    prompts = [SUM, "please run `expr 222222 + 333333`, then please say 5 words", "And now please say 7 words"]
+    try:
+        said = talk(client, line, prompts)
+        client_side, upstream = line.seen("client").replies(), line.seen("upstream").replies()
+        results = [event for task in line.tasks() for event in line.ask("tools", "audit", task["uuid"])]
+        shown = [event for event in results if event["type"] == "tools_shown" and event["shown"]]
+        told = "".join(request.text() for request in client_side)
+        hidden = {name for event in shown for name in event["hidden"]}
+        # A name in a namespace stands there without it.
+        spelled = lambda name: {f'"name": "{name}"', f'"name": "{name.rsplit("__", 1)[-1]}"'}
+        sent = {name for request in upstream for name in hidden if any(text in json.dumps(request.json().get("tools")) for text in spelled(name))}
+        return {
+            "permitted": answered(said, 0) and RESULT in told,
+            "refused": answered(said, 1) and any("was refused and not executed" in request.text() for request in upstream),
+            "continued": answered(said, 2),
+            "not run": "555555" not in told,
+            "shown": len(shown[-1]["shown"]) if shown else 0,
+            "hidden": len(hidden),
+            "not sent": not sent,
+            "audited": sum(event["type"] == "refusal" for event in results) == 1,
+        }
+    finally:
+        line.stop()
+
+
 def show(rows):
     """A table in Markdown."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -230,6 +268,7 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/test-clients", description="Real clients through the proxy.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which clients [default: all]")
     parser.add_argument("--tiny", action="store_true", help="on a window that the conversation outgrows")
+    parser.add_argument("--policy", action="store_true", help="under a policy for tools")
     parser.add_argument("--direct", action="store_true", help="without the proxy")
     parser.add_argument("--via", metavar="URL", help="a model server that is running already")
     parser.add_argument("--think", action="store_true", help="the model reasons before it speaks")
@@ -237,7 +276,7 @@ def main():
     parser.add_argument("--testkit", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--clients", required=True, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    args.runs = os.path.join(args.clients, "runs", "tiny" if args.tiny else "session")
+    args.runs = os.path.join(args.clients, "runs", "tiny" if args.tiny else "policy" if args.policy else "session")
     known = {kind.name: kind for kind in agents.ALL}
     if unknown := [name for name in args.names if name not in known]:
         parser.error(f"no client is named {unknown[0]} (known: {', '.join(known)})")
@@ -252,7 +291,7 @@ def main():
                 shutil.rmtree(os.path.join(args.runs, old))
         began = time.time()
         print(f"== {name}", file=sys.stderr, flush=True)
-        row = {"client": name, "version": client.version(), **(tiny if args.tiny else session)(client, args)}
+        row = {"client": name, "version": client.version(), **(tiny if args.tiny else policy if args.policy else session)(client, args)}
         print(f"   {time.time() - began:.0f} s {row}", file=sys.stderr, flush=True)
         rows.append(row)
     print(show(rows))

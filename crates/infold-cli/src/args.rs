@@ -10,7 +10,7 @@ use infold_store::{Durability, Metadata, Status};
 
 use crate::{
     ask, condense, config, count, eval, export, fold, import, layers, manage, mcp, models,
-    provider, redact, search, serve, state,
+    provider, redact, search, serve, state, tools,
 };
 
 /// Stores everything an agent has said and seen, and folds it to fit the model's window.
@@ -114,6 +114,9 @@ pub enum CliCommand {
     /// Build the document that a model is shown of a task's layered state
     #[command(subcommand)]
     Layers(layers::LayersCommand),
+    /// Show which tools the model may see, and which calls were refused
+    #[command(subcommand)]
+    Tools(tools::ToolsCommand),
     /// Fold a task as far as its window requires, and no further
     Manage(manage::ManageArgs),
     /// Replace messages by a summary in the view: your text, or a generated one
@@ -221,6 +224,7 @@ impl CliCommand {
                 | CliCommand::Count(_)
                 | CliCommand::Eval(_)
                 | CliCommand::Models(_)
+                | CliCommand::Tools(tools::ToolsCommand::Project(_))
                 | CliCommand::Config(_)
                 | CliCommand::Completions { .. }
         )

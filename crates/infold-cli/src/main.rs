@@ -13,6 +13,7 @@ mod recall;
 mod state;
 mod layers;
 mod search;
+mod tools;
 mod steps;
 mod redact;
 mod task_lock;
@@ -151,6 +152,7 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
         CliCommand::Recall(args) => recall::recall(contexts, &args, out),
         CliCommand::State(args) => state::run(contexts, &args, out),
         CliCommand::Layers(command) => layers::run(contexts, config, &command, out),
+        CliCommand::Tools(command) => tools::run(contexts, config, &command, out),
         CliCommand::Truncate { task, fraction } => {
             steps::take(contexts, hooks, &task, &Step::Truncate { fraction }, out)
         }

@@ -19,6 +19,7 @@ use crate::error::{CliError, CliResult};
 use crate::fold_options::{FoldOptions, FoldSetup, TaskModel};
 use crate::model_access::ModelAccess;
 use crate::output::number;
+use crate::tools::shown_tools;
 
 /// The arguments of a call of a model.
 #[derive(Debug, Args)]
@@ -118,7 +119,7 @@ impl ModelCall {
             prefer_model: true,
         };
         let setup = options.setup(config, model, access, json)?;
-        let frame = frame(call, &setup, &connection, json)?;
+        let frame = frame(config, call, &setup, &connection, json)?;
         Ok(ModelCall {
             connection,
             setup,
@@ -156,6 +157,7 @@ fn detect_window(
 
 /// Returns the request without its messages.
 fn frame(
+    config: &Config,
     call: &CallArgs,
     setup: &FoldSetup,
     connection: &Connection,
@@ -182,6 +184,10 @@ fn frame(
         };
         let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
         let list = Json::parse(&bytes).map_err(|error| wrong(&error))?;
+        let Some(shown) = shown_tools(config, list, call.tool_choice.as_deref(), json)? else {
+            return Ok(frame);
+        };
+        let list = Json::parse(&shown).map_err(|error| wrong(&error))?;
         frame.tools = Some(tools::convert_tools(list, wire).map_err(|error| wrong(&error))?);
         match call.tool_choice.as_deref() {
             // Ollama has no tool choice: without tools the model calls none.

@@ -38,6 +38,7 @@ fn the_first_page_names_every_command() {
       recall       Print messages in full, including hidden ones
       state        Show or change the layered state of a task: goal, rules, phase, memory, plan
       layers       Build the document that a model is shown of a task's layered state
+      tools        Show which tools the model may see, and which calls were refused
       manage       Fold a task as far as its window requires, and no further
       condense     Replace messages by a summary in the view: your text, or a generated one
       truncate     Hide the oldest rounds behind a marker

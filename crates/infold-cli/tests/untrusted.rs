@@ -85,7 +85,7 @@ hooks:
   after_fold: touch ran-after
 serve:
   upstreams: {{openai: '{url}', anthropic: '{url}'}}
-tools: {{evil: {{command: touch ran-mcp}}}}
+tools: {{}}
 mcp_servers: {{evil: {{command: touch, args: [ran-mcp]}}}}
 "
         )

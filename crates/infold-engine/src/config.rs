@@ -4,6 +4,7 @@ mod environment;
 pub(crate) mod problem;
 mod reader;
 mod sections;
+mod tools;
 pub(crate) mod yaml;
 mod layers;
 mod restricted;
@@ -20,6 +21,7 @@ pub use layers::{Layer, ParsedConfig};
 pub use problem::{ConfigError, ConfigProblem};
 pub use reader::EnvLookup;
 pub use restricted::RestrictedKey;
+pub use tools::ToolsConfig;
 
 use infold_layers::{Field, Part, Shares, Transitions};
 
@@ -69,6 +71,8 @@ pub struct Config {
     pub recall: RecallConfig,
     /// What of a task's layered state is shown.
     pub layers: LayersConfig,
+    /// The policy for tools; without one all are shown.
+    pub tools: Option<ToolsConfig>,
     /// Settings that the environment makes for every model.
     pub environment: Settings,
     /// The model that the environment names.
@@ -302,6 +306,7 @@ impl Default for Config {
                 ranked: vec![Field::Summaries, Field::Facts],
                 transitions: Transitions::default(),
             },
+            tools: None,
             environment: Settings::default(),
             model: None,
             profile: None,

@@ -647,7 +647,7 @@ models: {gpt-5: {window: 5}}
 summarizer: {use: 'command:true', timeout: 5}
 hooks: {before_fold: \"echo \\e[2K\\nhidden\", after_fold: ~}
 serve: {host: 0.0.0.0, port: 1, token: '${KEY}', names: [a, b], upstreams: {openai: 'http://evil'}}
-tools: [{name: t, command: [x, y]}]
+tools: {phase: planning, permissions: [read]}
 mcp_servers: {m: {command: x, env: {A: secret}}, env: {command: seen}}
 thme: dark
 ";
@@ -744,8 +744,8 @@ fn a_file_without_trust_changes_how_to_fold_and_nothing_else() {
     ignored serve.token = ${KEY}  line 25
     ignored serve.names = a, b  line 25
     ignored serve.upstreams.openai = http://evil  line 25
-    ignored tools.name = t  line 26
-    ignored tools.command = x, y  line 26
+    ignored tools.phase = planning  line 26
+    ignored tools.permissions = read  line 26
     ignored mcp_servers.m.command = x  line 27
     ignored mcp_servers.m.env.A = (set)  line 27
     ignored mcp_servers.env.command = seen  line 27
@@ -801,7 +801,11 @@ fn a_trusted_file_is_merged_key_by_key_over_the_one_below() {
     serve.names = "a"  config.yaml:25
     serve.names = "b"  config.yaml:25
     serve.upstreams.openai = "http://evil"  config.yaml:25
-    tools = "(kept for later)"  config.yaml:26
+    tools.phase = "planning"  config.yaml:26
+    tools.permissions = ["read"]  config.yaml:26
+    tools.environment = "dev"  config.yaml:26
+    tools.urgent = false  config.yaml:26
+    tools.unknown = "allow"  config.yaml:26
     mcp_servers = "(kept for later)"  config.yaml:27
     "#);
     // A key for one address is not sent to another.

@@ -32,6 +32,7 @@ use crate::parsed_request::ParsedRequest;
 use crate::pool::{self, TaskLease, TaskPool};
 use crate::request_cache::DigestCache;
 use crate::search_worker;
+use crate::tool_policy::ToolPolicy;
 use crate::{ConversationName, Exchange, ModelCall, OutgoingBody};
 pub(crate) use fit::{Fitted, fold_due, is_slow, tokens_up_to};
 use new_task::CreationLimit;
@@ -65,6 +66,8 @@ pub(crate) struct Core {
     pub pool: Arc<TaskPool>,
     pub digests: DigestCache,
     frames: FrameCache,
+    /// Which tools models may see; none shows all.
+    pub tool_policy: Option<ToolPolicy>,
     /// Providers and models that refused the tools for looking up what is hidden.
     pub lookups_refused: Mutex<BTreeSet<(String, String)>>,
     /// Conversations that begin alike are placed one after another.
@@ -122,6 +125,9 @@ pub enum ConversationError {
     /// The request cannot be recorded: the provider will say what is wrong with it, if anything is.
     #[error("{0}")]
     Request(String),
+    /// The policy for tools forbids it, or cannot be applied to it.
+    #[error("{0}")]
+    Policy(String),
     /// Something that should hold does not.
     #[error("{0}")]
     Internal(String),
@@ -173,6 +179,10 @@ impl Conversations {
             pool: Arc::new(pool),
             digests: DigestCache::new(redacts),
             frames: FrameCache::default(),
+            tool_policy: config
+                .tools
+                .as_ref()
+                .map(|set| ToolPolicy::new(Arc::clone(&set.policy))),
             lookups_refused: Mutex::default(),
             events: LiveEvents::default(),
             opening_locks: std::array::from_fn(|_| Mutex::new(())),

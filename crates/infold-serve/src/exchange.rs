@@ -21,6 +21,7 @@ use crate::open_task::{Continuation, OpenTask};
 use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
 use crate::recorded_summary::RecordedSummary;
+use crate::tool_policy::RequestTools;
 use crate::{ModelCall, OutgoingBody};
 
 /// A request under way, from its placement in a task until its reply is recorded or has failed.
@@ -47,6 +48,8 @@ pub struct Exchange {
     pub(crate) named_window: Option<u64>,
     /// The tools that are offered for looking up what is hidden, and what came of them.
     pub(crate) lookups: Option<Lookups>,
+    /// What the policy for tools does to the request, if there is one.
+    pub(crate) tools: Option<RequestTools>,
     /// The provider refused a request with those tools: it is sent without them.
     pub(crate) lookups_refused: bool,
     /// The client's own bytes were sent because the provider refused a folded request.
@@ -86,6 +89,7 @@ impl Exchange {
             retry_folds: Vec::new(),
             named_window: None,
             lookups: None,
+            tools: None,
             lookups_refused: false,
             fell_back: false,
             parsed,
@@ -130,7 +134,14 @@ impl Exchange {
             frame: core.frame_with_lookups(core.frame_size(call, parsed)?, open.log()),
             ..aim.map_err(|error| ConversationError::Internal(error.to_string()))?
         };
+        let Some(tools) = core.project_tools(call, parsed, blocking)? else {
+            return Ok(None);
+        };
+        self.tools = tools;
         core.record_frame(call, parsed, &mut open)?;
+        if let Some(tools) = &self.tools {
+            core.record_tools_shown(&mut open, &tools.line)?;
+        }
         self.window = profile.window;
         self.rule = Some(ModelRule {
             profile,
@@ -165,7 +176,7 @@ impl Exchange {
             ("x-infold-recalled", self.sent.recalled.to_string()),
             (
                 "x-infold-recall-tool",
-                if self.lookups.is_some() {
+                if self.offers_lookups() {
                     "offered"
                 } else {
                     "off"
@@ -173,6 +184,12 @@ impl Exchange {
                 .to_owned(),
             ),
         ]
+    }
+
+    /// Says whether tools are offered for looking up what is hidden.
+    pub(crate) fn offers_lookups(&self) -> bool {
+        let lookups = self.lookups.as_ref();
+        lookups.is_some_and(|lookups| lookups.offer.is_some())
     }
 
     /// Returns what an error without explanation means, by the size of the request.
@@ -190,7 +207,8 @@ impl Exchange {
         call: &ModelCall,
         why: &str,
     ) -> Result<Option<OutgoingBody>, ConversationError> {
-        let Some(rule) = self.rule.clone().filter(|_| !self.fell_back) else {
+        let can_fall_back = !self.fell_back && self.sent.is_changed;
+        let Some(rule) = self.rule.clone().filter(|_| can_fall_back) else {
             return Ok(None);
         };
         let mut open = self.core.pool.lease(self.task)?;
@@ -199,6 +217,7 @@ impl Exchange {
             return Ok(None);
         }
         let outgoing = self.send_untouched(call, &open, &rule)?;
+        let outgoing = self.projected(outgoing);
         self.fell_back = true;
         self.record_failure(&mut open, &format!("a folded request was refused: {why}"))?;
         self.core.metrics.fell_back();
@@ -304,6 +323,7 @@ impl Exchange {
 
     /// Records that no whole reply came, and why.
     pub fn fail(&mut self, why: &str) -> Result<(), ConversationError> {
+        self.record_refusals()?;
         let mut open = self.core.pool.lease(self.task)?;
         self.undo_retry_folds(&mut open)?;
         if let Some(lookups) = self.lookups.as_ref().and_then(Lookups::take) {
@@ -330,7 +350,15 @@ impl Exchange {
             let mut open = self.core.pool.lease(self.task)?;
             self.core.record_usage(&mut open, unused)?;
         }
-        fitted
+        Ok(fitted?.map(|outgoing| self.projected(outgoing)))
+    }
+
+    /// Returns a request with the tools that the model may see.
+    fn projected(&self, outgoing: OutgoingBody) -> OutgoingBody {
+        match &self.tools {
+            Some(tools) => tools.apply(outgoing),
+            None => outgoing,
+        }
     }
 
     fn fit_with(
@@ -412,8 +440,8 @@ impl Exchange {
                 }
                 core.recall(&mut open, &rule);
             }
-            let fitted =
-                core.assemble(call, &self.parsed, &mut open, &rule, !self.lookups_refused)?;
+            let (tools, may_look_up) = (self.tools.as_ref(), !self.lookups_refused);
+            let fitted = core.assemble(call, &self.parsed, &mut open, &rule, tools, may_look_up)?;
             self.remember_retry_fold(step_before, &open);
             let has_summary = open.is_preparing || open.prepared.is_some();
             drop(open);
@@ -427,9 +455,9 @@ impl Exchange {
     fn send_fitted(&mut self, call: &ModelCall, fitted: Fitted) -> OutgoingBody {
         let budget = self.rule.as_ref().map(|rule| &rule.aim.budget);
         let (task, sent) = (self.task, fitted.after);
-        self.lookups = fitted
-            .lookups
-            .map(|offer| Lookups::new(task, &self.parsed, offer, (budget, sent)));
+        let judge = self.tools.as_ref().map(RequestTools::judge);
+        let offer = fitted.lookups;
+        self.lookups = Lookups::new(task, &self.parsed, offer, judge, (budget, sent));
         self.sent = SentSize {
             before: fitted.before,
             after: fitted.after,
@@ -450,7 +478,9 @@ impl Exchange {
         rule: &ModelRule,
     ) -> Result<OutgoingBody, ConversationError> {
         let (counted, tokens) = self.unfolded_tokens(open, rule)?;
-        self.lookups = None;
+        let judge = self.tools.as_ref().map(RequestTools::judge);
+        let budget = Some(&rule.aim.budget);
+        self.lookups = Lookups::new(self.task, &self.parsed, None, judge, (budget, tokens));
         self.sent = SentSize {
             before: tokens,
             after: tokens,

@@ -163,6 +163,7 @@ impl Exchange {
     /// Records a whole reply.
     pub fn record(&mut self, mut reply: Reply) -> Result<(), ConversationError> {
         let core = Arc::clone(&self.core);
+        self.record_refusals()?;
         let mut lookups = self.lookups.as_ref().and_then(Lookups::take);
         if let Some(lookups) = &mut lookups {
             // The client is told of all requests together; each is recorded by itself.
@@ -218,6 +219,21 @@ impl Exchange {
             }
         }
         self.record_report(&mut open, &reply, purpose, has_lookups)
+    }
+
+    /// Records the calls that were refused.
+    pub(crate) fn record_refusals(&self) -> Result<(), ConversationError> {
+        let refusals = self.lookups.as_ref().map(Lookups::take_refusals);
+        let refusals = refusals.unwrap_or_default();
+        if refusals.is_empty() {
+            return Ok(());
+        }
+        let mut open = self.core.pool.lease(self.task)?;
+        for refusal in refusals {
+            open.writer.refusal(refusal)?;
+        }
+        open.wrote();
+        Ok(())
     }
 
     /// Records the usage of requests whose replies the client does not have by themselves.

@@ -17,6 +17,7 @@ mod model_rules;
 mod conversations;
 mod exchange;
 mod lookups;
+mod tool_policy;
 mod recorded_summary;
 mod prefetch;
 mod background;

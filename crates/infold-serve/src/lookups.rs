@@ -10,23 +10,27 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use infold_log::{Budget, Item, Size};
-use infold_store::Log;
+use infold_store::{Log, RefusalLine};
 use infold_wire::TokenUsage;
-use infold_wire::lookup::{LookupOffer, PendingResult};
+use infold_wire::lookup::{CallJudge, HeldCalls, LookupOffer, PendingResult};
 use uuid::Uuid;
 
 use crate::conversations::Core;
 use crate::parsed_request::ParsedRequest;
+use crate::tool_policy::RequestTools;
 use crate::{ConversationError, ModelCall, OutgoingBody, locked};
 pub(crate) use send::retry_without_lookups;
 
-/// The tools that one request offers, and what came of them.
-#[derive(Clone, Debug)]
+/// The calls of one reply that do not reach the client: of tools that are offered beside its own, and those that a policy refuses.
+#[derive(Clone)]
 pub(crate) struct Lookups {
     pub task: Uuid,
-    /// The provider and the model that they are offered to.
+    /// The provider and the model of the request.
     pub model: (String, String),
-    pub offer: LookupOffer,
+    /// The tools that are offered.
+    pub offer: Option<LookupOffer>,
+    /// Refuses calls, if a policy is in force.
+    pub judge: Option<CallJudge>,
     pub record: Arc<Mutex<LookupRecord>>,
 }
 
@@ -40,6 +44,8 @@ pub(crate) struct LookupRecord {
     pub results: Vec<PendingResult>,
     /// The usage of each request, the last one included.
     pub usages: Vec<TokenUsage>,
+    /// Calls that were refused.
+    pub refusals: Vec<RefusalLine>,
     /// So many characters of results still have room.
     pub room: usize,
 }
@@ -48,13 +54,17 @@ pub(crate) struct LookupRecord {
 const CHARS_A_TOKEN: u64 = 3;
 
 impl Lookups {
-    /// Offers tools in a request of this many tokens.
+    /// Holds calls of a reply back; none if there is nothing to hold back. `sent` are the tokens of the request.
     pub fn new(
         task: Uuid,
         parsed: &ParsedRequest,
-        offer: LookupOffer,
+        offer: Option<LookupOffer>,
+        judge: Option<CallJudge>,
         (budget, sent): (Option<&Budget>, u64),
-    ) -> Lookups {
+    ) -> Option<Lookups> {
+        if offer.is_none() && judge.is_none() {
+            return None;
+        }
         let room = budget.map_or(0, |budget| {
             (budget.window() * 9 / 10).saturating_sub(sent + budget.reserve())
         });
@@ -62,18 +72,30 @@ impl Lookups {
             room: usize::try_from(room.saturating_mul(CHARS_A_TOKEN)).unwrap_or(usize::MAX),
             ..LookupRecord::default()
         };
-        Lookups {
+        Some(Lookups {
             task,
             model: (parsed.provider.clone(), parsed.model.clone()),
             offer,
+            judge,
             record: Arc::new(Mutex::new(record)),
-        }
+        })
     }
 
     /// Takes what was recorded, if anything was looked up.
     pub fn take(&self) -> Option<LookupRecord> {
         let record = std::mem::take(&mut *locked(&self.record));
         (!record.messages.is_empty()).then_some(record)
+    }
+
+    /// Takes the calls that were refused.
+    pub fn take_refusals(&self) -> Vec<RefusalLine> {
+        std::mem::take(&mut locked(&self.record).refusals)
+    }
+
+    /// Returns which calls of the reply are held back.
+    pub fn held_calls(&self) -> HeldCalls {
+        let names = self.offer.as_ref().map(|offer| offer.names.clone());
+        HeldCalls::new(names, self.judge.clone())
     }
 }
 
@@ -88,7 +110,9 @@ impl Core {
     pub fn recall_tool(&self, call: &ModelCall, parsed: &ParsedRequest) -> Option<String> {
         let own = infold::recall::offered_tool(&parsed.params.tool_names);
         own.map(str::to_owned).or_else(|| {
-            let offer = self.has_recall_tool().then(|| self.new_offer(call, parsed));
+            let offer = self
+                .has_recall_tool()
+                .then(|| self.new_offer(call, parsed, None));
             Some(offer??.names.recall().to_owned())
         })
     }
@@ -120,21 +144,30 @@ impl Core {
         &self,
         call: &ModelCall,
         parsed: &ParsedRequest,
+        tools: Option<&RequestTools>,
         log: &Log,
     ) -> Option<LookupOffer> {
         let offer = self
             .offers_lookups(log)
-            .then(|| self.new_offer(call, parsed));
+            .then(|| self.new_offer(call, parsed, tools));
         offer.flatten()
     }
 
     /// Offers the tools in a request, whether something is folded or not.
-    fn new_offer(&self, call: &ModelCall, parsed: &ParsedRequest) -> Option<LookupOffer> {
+    fn new_offer(
+        &self,
+        call: &ModelCall,
+        parsed: &ParsedRequest,
+        tools: Option<&RequestTools>,
+    ) -> Option<LookupOffer> {
         let model = (parsed.provider.clone(), parsed.model.clone());
         if locked(&self.lookups_refused).contains(&model) {
             return None;
         }
         LookupOffer::new(call.wire, &mut |name| {
+            if let Some(changed) = tools.and_then(|tools| tools.member(name)) {
+                return Some(changed?.to_vec());
+            }
             let range = parsed.envelope.member(name)?;
             Some(call.body.part(&range).ok()?.into_owned())
         })

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use infold::manage::PreparedFold;
 use infold_log::{Past as _, Role, Seq, Span};
-use infold_store::{Log, LogError, Writer};
+use infold_store::{Log, LogError, ToolsShownLine, Writer};
 use infold_wire::digest::Digest;
 use uuid::Uuid;
 
@@ -28,6 +28,8 @@ pub(crate) struct OpenTask {
     pub is_preparing: bool,
     /// A provider refused it folded and accepted it as the client wrote it.
     pub fold_refused: bool,
+    /// The tools that the model was shown last, if that is known.
+    pub tools_shown: Option<ToolsShownLine>,
     /// The last message that a client sent: what came since was added by a person.
     pub last_from_client: Option<Seq>,
     /// Something was written that is not settled yet.
@@ -71,6 +73,7 @@ impl OpenTask {
             prepared: None,
             is_preparing: false,
             fold_refused: false,
+            tools_shown: None,
             last_from_client: None,
             is_unsettled: false,
             indexed_batches: 0,

@@ -122,10 +122,10 @@ pub(crate) async fn pass(
     };
     let mut response = match &route.to {
         Destination::Model { .. } => way.call().await,
-        _ => {
-            way.look_for_call().await;
-            way.through(false).await
-        }
+        _ => match way.look_for_call().await {
+            Some(refusal) => refusal,
+            None => way.through(false).await,
+        },
     };
     add_headers(&mut response, way.lost.header());
     response
@@ -167,13 +167,23 @@ impl ProxiedRequest<'_> {
     /// Passes a call of a model on: recognised, recorded, folded if it must be; and its reply, which is recorded.
     async fn call(&self) -> Response {
         let Some((call, unpacked)) = self.read_call().await else {
-            return self.through(true).await;
+            let why = "the request cannot be read";
+            return match self.refused_by_policy(why) {
+                Some(refusal) => refusal,
+                None => self.through(true).await,
+            };
         };
         let began = Instant::now();
         let accepted = self.accept(&call).await;
         self.state.metrics.added(began.elapsed());
-        let Some((mut outgoing, mut recorder)) = accepted else {
-            return self.unrecorded(call, unpacked).await;
+        let (mut outgoing, mut recorder) = match accepted {
+            Ok(accepted) => accepted,
+            Err(why) => {
+                return match self.refused_by_policy(&why) {
+                    Some(refusal) => refusal,
+                    None => self.unrecorded(call, unpacked).await,
+                };
+            }
         };
         let is_stream = recorder
             .look(|exchange| exchange.is_stream())
@@ -333,8 +343,19 @@ impl ProxiedRequest<'_> {
         }
     }
 
-    /// Has a call recorded and folded; none if that failed, and then the call is passed on as it is.
-    async fn accept(&self, call: &ModelCall) -> Option<(OutgoingBody, ExchangeRecorder)> {
+    /// Refuses a request to which the policy for tools could not be applied; none if there is no policy.
+    fn refused_by_policy(&self, why: &str) -> Option<Response> {
+        self.state.conversations.core.tool_policy.as_ref()?;
+        self.state.metrics.failed("policy");
+        tracing::warn!(why, "refused: the policy for tools could not be applied");
+        let what = format!(
+            "infold did not send this request, since a policy for tools is in force: {why}"
+        );
+        Some(complaint(self.wire, false, &ClientError::Request(what)))
+    }
+
+    /// Has a call recorded and folded; or says why that failed, and then the call is passed on as it is.
+    async fn accept(&self, call: &ModelCall) -> Result<(OutgoingBody, ExchangeRecorder), String> {
         let Parts { headers, uri, .. } = self.parts;
         let keys = Arc::new(ClientKeys::of(headers, uri, &self.upstream.endpoint));
         let carry = move |state: &ServerState, call: &ModelCall, stage, blocking| {
@@ -364,29 +385,37 @@ impl ProxiedRequest<'_> {
             taken => taken,
         };
         match taken {
-            Some(Ok(Ok(taken))) => return Some(taken),
+            Some(Ok(Ok(taken))) => return Ok(taken),
+            Some(Err(ConversationError::Policy(why))) => return Err(why),
             // Whoever it is meant for will say what is wrong with it.
             Some(Err(ConversationError::Request(why))) => {
-                tracing::debug!(why, "passed through unrecorded");
-                return None;
+                tracing::debug!(why, "cannot be recorded");
+                return Err(why);
             }
-            Some(Err(error)) => tracing::error!(%error, "passed through unrecorded"),
-            Some(Ok(Err(_))) | None => tracing::error!("passed through unrecorded"),
+            Some(Err(error)) => tracing::error!(%error, "cannot be recorded"),
+            Some(Ok(Err(_))) | None => tracing::error!("cannot be recorded"),
         }
         self.state.metrics.failed("take");
-        None
+        Err("it could not be recorded".to_owned())
     }
 
-    /// Warns if a request that passes unrecorded looks like a model call.
-    async fn look_for_call(&self) {
+    /// Warns if a request that passes unrecorded looks like a model call; under a policy for tools it is refused.
+    async fn look_for_call(&self) -> Option<Response> {
         let (path, body) = (self.route.path.clone(), self.body.clone());
-        if !self.state.unrecorded.needs_check(&path, self.parts, &body) {
-            return;
+        let has_policy = self.state.conversations.core.tool_policy.is_some();
+        let unrecorded = &self.state.unrecorded;
+        if !unrecorded.needs_check(&path, self.parts, &body, has_policy) {
+            return None;
         }
         let (state, headers) = (Arc::clone(self.state), self.parts.headers.clone());
         let looked = spawn_blocking(move || state.unrecorded.check(&path, &headers, &body));
-        // It only warns: the request goes on whatever becomes of it.
-        let _ = looked.await;
+        // Without a policy it only warns: the request goes on whatever becomes of it.
+        match looked.await {
+            Ok(false) => None,
+            Ok(true) | Err(_) => {
+                self.refused_by_policy("it looks like a model call at a path that is not known")
+            }
+        }
     }
 
     /// Passes a call on that cannot be recorded. The folds of its conversation apply all the same: in

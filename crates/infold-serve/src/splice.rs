@@ -14,6 +14,7 @@ use infold_wire::{
 };
 
 use crate::parsed_request::ParsedRequest;
+use crate::tool_policy::RequestTools;
 use crate::{ConversationError, ModelCall, OutgoingBody, OutgoingPart};
 
 /// Assembles a request: what a view shows, in the client's own bytes wherever it sent them, and whatever the client sent after
@@ -316,7 +317,8 @@ pub(crate) fn splice_full(
     parsed: &ParsedRequest,
     log: &Log,
     view: &View,
-    tools: Option<&str>,
+    shown: Option<&RequestTools>,
+    offered: Option<&str>,
 ) -> Result<OutgoingBody, ConversationError> {
     let mut head = b"{".to_vec();
     let mut put = |name: &str, value: &[u8]| {
@@ -328,11 +330,14 @@ pub(crate) fn splice_full(
     for (name, range) in &parsed.envelope.members {
         match name.as_str() {
             "previous_response_id" | "conversation" => {}
-            "tools" if tools.is_some() => {}
-            name => put(name, &call.body.part(range)?),
+            "tools" if offered.is_some() => {}
+            name => match shown.and_then(|shown| shown.member(name)) {
+                Some(changed) => changed.into_iter().for_each(|value| put(name, value)),
+                None => put(name, &call.body.part(range)?),
+            },
         }
     }
-    if let Some(tools) = tools {
+    if let Some(tools) = offered {
         put("tools", tools.as_bytes());
     }
     head.extend_from_slice(br#""input":["#);

@@ -39,22 +39,28 @@ const OTHER_USES: [&str; 10] = [
 
 impl UnrecordedPaths {
     /// Says whether it has to be found out if a request is a model call.
-    pub fn needs_check(&self, path: &str, parts: &Parts, body: &IncomingBody) -> bool {
+    pub fn needs_check(
+        &self,
+        path: &str,
+        parts: &Parts,
+        body: &IncomingBody,
+        has_policy: bool,
+    ) -> bool {
         let kind = parts.headers.get(CONTENT_TYPE);
         let json = kind.is_none_or(|kind| kind.to_str().is_ok_and(|kind| kind.contains("json")));
         let name = path.trim_end_matches('/').rsplit('/').next();
         let name = name.unwrap_or_default();
         parts.method == Method::POST
             && json
-            && body.len() <= MAX_BODY_BYTES
+            && (has_policy || body.len() <= MAX_BODY_BYTES)
             && !OTHER_USES.iter().any(|other| name.contains(other))
-            && !locked(&self.0).contains(path)
+            && (has_policy || !locked(&self.0).contains(path))
     }
 
-    /// Warns if the body is that of a model call. It reads the body, and may block.
-    pub fn check(&self, path: &str, headers: &HeaderMap, body: &IncomingBody) {
+    /// Warns if the body is that of a model call, and says whether it is. It reads the body, and may block.
+    pub fn check(&self, path: &str, headers: &HeaderMap, body: &IncomingBody) -> bool {
         if !is_call(headers, body) {
-            return;
+            return false;
         }
         let mut warned = locked(&self.0);
         if warned.len() < MAX_PATHS && warned.insert(path.to_owned()) {
@@ -63,6 +69,7 @@ impl UnrecordedPaths {
                 "this looks like a model call at a path that is not known: passed through unrecorded"
             );
         }
+        true
     }
 }
 

@@ -5,6 +5,8 @@ mod state_change;
 mod usage;
 mod lookup;
 mod recall;
+mod append;
+mod tools;
 #[cfg(test)]
 mod tests;
 
@@ -14,11 +16,13 @@ use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Recall,
 use infold_wire::{Json, estimate_tokens, quote};
 
 use crate::Status;
+pub use append::AppendLine;
 pub use lookup::LookupLine;
 pub use recall::RecallLine;
 pub(crate) use redact::each_redaction;
 pub use redact::{Extent, RedactLine};
 pub use state_change::{StateAuthor, StateLine};
+pub use tools::{RefusalLine, ToolsShownLine};
 pub use usage::{Failure, Purpose, Usage};
 
 /// An event as it stands in `events.jsonl`.
@@ -96,6 +100,10 @@ pub enum What {
     Lookup(LookupLine),
     /// The layered state of the task changed.
     State(StateLine),
+    /// Other tools are shown to the model than before.
+    ToolsShown(ToolsShownLine),
+    /// A call was refused.
+    Refusal(RefusalLine),
     /// Something this version does not know; it does not change what is shown.
     Other(String),
 }
@@ -117,44 +125,6 @@ pub struct FoldLine {
     pub trigger: String,
     /// The stand-in: messages shown instead.
     pub stand_in: Vec<(Role, String)>,
-}
-
-/// A push with a key, which is done once however often it is repeated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AppendLine {
-    /// The key.
-    pub key: String,
-    /// The digest of the messages as they came.
-    pub digest: String,
-    /// Their seqs.
-    pub span: Span,
-    /// The last such event before.
-    pub previous: Option<EventId>,
-}
-
-impl AppendLine {
-    fn encode(&self) -> String {
-        let previous = self.previous.map_or(String::new(), |previous| {
-            format!(r#","previous":{}"#, previous.get())
-        });
-        format!(
-            r#","key":{},"digest":{},"from":{},"to":{}{previous}"#,
-            quote(&self.key),
-            quote(&self.digest),
-            self.span.from(),
-            self.span.to()
-        )
-    }
-
-    fn decode(json: Json<'_>) -> Option<AppendLine> {
-        let seq = |key| number(json, key).and_then(Seq::new);
-        Some(AppendLine {
-            key: text(json, "key")?,
-            digest: text(json, "digest")?,
-            span: Span::new(seq("from")?, seq("to")?)?,
-            previous: number(json, "previous").and_then(EventId::new),
-        })
-    }
 }
 
 /// A fold over one part of a message.
@@ -218,6 +188,8 @@ impl EventLine {
             | What::Manage(_)
             | What::Append(_)
             | What::Redact(_)
+            | What::ToolsShown(_)
+            | What::Refusal(_)
             | What::Other(_) => Event::Fact,
         }
     }
@@ -301,6 +273,8 @@ impl What {
             What::Recall(recall) => ("recall", recall.encode()),
             What::Lookup(lookup) => ("lookup", lookup.encode()),
             What::State(state) => ("state", state.encode()),
+            What::ToolsShown(shown) => ("tools_shown", shown.encode()),
+            What::Refusal(refusal) => ("refusal", refusal.encode()),
             What::Other(kind) => (kind, String::new()),
         }
     }
@@ -438,6 +412,8 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         "recall" => What::Recall(RecallLine::decode(json)?),
         "lookup" => What::Lookup(LookupLine::decode(json)?),
         "state" => What::State(StateLine::decode(json)?),
+        "tools_shown" => What::ToolsShown(ToolsShownLine::decode(json)?),
+        "refusal" => What::Refusal(RefusalLine::decode(json)?),
         other => What::Other(other.to_owned()),
     })
 }

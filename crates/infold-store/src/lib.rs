@@ -83,7 +83,7 @@ pub use doctor::size;
 pub use error::{LogError, StepError};
 pub use event::{
     AppendLine, EventLine, Extent, Failure, FoldLine, LookupLine, MaskLine, Purpose, RecallLine,
-    RedactLine, StateAuthor, StateLine, Usage, What,
+    RedactLine, RefusalLine, StateAuthor, StateLine, ToolsShownLine, Usage, What,
 };
 pub use file::Access;
 pub use frame::{Frame, is_prompt};

@@ -28,6 +28,7 @@ pub mod terms;
 mod neutral;
 mod convert;
 pub mod tools;
+pub mod tool_list;
 pub mod tool_use;
 pub mod envelope;
 pub mod request_options;

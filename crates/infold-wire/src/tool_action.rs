@@ -9,6 +9,7 @@ mod message_text;
 mod outcome;
 mod todo;
 mod tool_call;
+mod tool_kind;
 
 use std::borrow::Cow;
 
@@ -21,6 +22,8 @@ use excerpt::{excerpt, raw_excerpt};
 pub use message_text::MessageText;
 pub use outcome::{ToolOutcome, read_outcome};
 pub use todo::{Todo, TodoState};
+pub use tool_call::{COMMAND_KEYS, PATH_KEYS};
+pub use tool_kind::{ToolKind, plain_name, tool_kind};
 
 /// Of a longer text only this many bytes of its front are read,
 const FRONT_BYTES: usize = 12 * 1024;

@@ -240,11 +240,16 @@ fn ends_in_date(kind: &str) -> bool {
 }
 
 /// Members of a function that are converted, or mean nothing to another provider.
-const CONVERTED_MEMBERS: &str = "type name description parameters parametersJsonSchema input_schema \
-    strict cache_control";
+const CONVERTED_MEMBERS: &str = "type name description parameters parametersJsonSchema \
+    parameters_json_schema input_schema strict cache_control";
 
 fn read_function<'a>(json: &ObjectMembers<'a>) -> Option<FunctionDefinition<'a>> {
-    let schemas = ["input_schema", "parametersJsonSchema", "parameters"];
+    let schemas = [
+        "input_schema",
+        "parametersJsonSchema",
+        "parameters_json_schema",
+        "parameters",
+    ];
     let mut schemas = schemas.into_iter().filter_map(|name| json.get(name));
     let others = json.members().filter(|(name, value)| {
         let mut converted = CONVERTED_MEMBERS.split_ascii_whitespace();
@@ -263,7 +268,7 @@ fn read_function<'a>(json: &ObjectMembers<'a>) -> Option<FunctionDefinition<'a>>
 }
 
 /// Returns a schema with its types in lower case; Gemini's are in upper case.
-pub(crate) fn lowercase_schema(json: Json<'_>) -> RawJson<'_> {
+pub fn lowercase_schema(json: Json<'_>) -> RawJson<'_> {
     let text = raw_json(json);
     let capital = ["STRING", "OBJECT", "ARRAY", "NUMBER", "INTEGER", "BOOLEAN"];
     if !capital.iter().any(|kind| text.contains(kind)) {

@@ -42,7 +42,7 @@ fn word(number: u32) -> String {
     letters.into_iter().collect()
 }
 
-fn says(text: &str, calls: &[(&str, &str)]) -> Step {
+pub fn says(text: &str, calls: &[(&str, &str)]) -> Step {
     let calls = calls
         .iter()
         .map(|(name, given)| ((*name).to_owned(), (*given).to_owned()));

@@ -7,6 +7,7 @@
 mod common;
 mod relay;
 mod lookups;
+mod policy;
 mod replies;
 mod streams;
 mod talk;

@@ -8,6 +8,8 @@ import shared
 ASKED, MORE = "What is there?", "Thanks."
 # Turns before that, as many as the job asks for.
 OPENING = []
+# The tool that is called, and others that the job asks for.
+NAMES = ["ls"]
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
 
@@ -15,7 +17,7 @@ def anthropic(url):
     import anthropic
 
     client = anthropic.Anthropic(base_url=url, api_key="sk-of-the-client", max_retries=0)
-    tools = [{"name": "ls", "description": "Lists", "input_schema": SCHEMA}]
+    tools = [{"name": name, "description": "Lists", "input_schema": SCHEMA} for name in NAMES]
     messages = [*OPENING, {"role": "user", "content": ASKED}]
     said = []
 
@@ -41,7 +43,7 @@ def openai(url):
     import openai
 
     client = openai.OpenAI(base_url=url + "/v1", api_key="sk-of-the-client", max_retries=0)
-    tools = [{"type": "function", "function": {"name": "ls", "description": "Lists", "parameters": SCHEMA}}]
+    tools = [{"type": "function", "function": {"name": name, "description": "Lists", "parameters": SCHEMA}} for name in NAMES]
     messages = [{"role": "system", "content": "Be brief."}, *OPENING, {"role": "user", "content": ASKED}]
     said = []
 
@@ -72,7 +74,7 @@ def responses(url):
     import openai
 
     client = openai.OpenAI(base_url=url + "/v1", api_key="sk-of-the-client", max_retries=0)
-    tools = [{"type": "function", "name": "ls", "description": "Lists", "parameters": SCHEMA, "strict": False}]
+    tools = [{"type": "function", "name": name, "description": "Lists", "parameters": SCHEMA, "strict": False} for name in NAMES]
     items = [*OPENING, {"role": "user", "content": ASKED}]
     said = []
 
@@ -101,7 +103,7 @@ def gemini(url):
     from google.genai import types
 
     client = genai.Client(api_key="key-of-the-client", http_options={"base_url": url})
-    tools = [{"function_declarations": [{"name": "ls", "description": "Lists", "parameters_json_schema": SCHEMA}]}]
+    tools = [{"function_declarations": [{"name": name, "description": "Lists", "parameters_json_schema": SCHEMA} for name in NAMES]}]
     config = {"system_instruction": "Be brief.", "tools": tools, "automatic_function_calling": {"disable": True}}
     roles = {"user": "user", "assistant": "model"}
     contents = [types.Content(role=roles[it["role"]], parts=[types.Part(text=it["content"])]) for it in OPENING]
@@ -132,7 +134,7 @@ def ollama(url):
     import ollama
 
     client = ollama.Client(host=url)
-    tools = [{"type": "function", "function": {"name": "ls", "description": "Lists", "parameters": SCHEMA}}]
+    tools = [{"type": "function", "function": {"name": name, "description": "Lists", "parameters": SCHEMA}} for name in NAMES]
     messages = [{"role": "system", "content": "Be brief."}, *OPENING, {"role": "user", "content": ASKED}]
     said = []
 
@@ -159,4 +161,5 @@ if __name__ == "__main__":
     sys.addaudithook(shared.only_loopback)
     job = json.load(sys.stdin)
     OPENING.extend(job.get("opening", []))
+    NAMES.extend(job.get("tools", []))
     json.dump(shared.guarded(lambda: globals()[job["client"]](job["url"])), sys.stdout)

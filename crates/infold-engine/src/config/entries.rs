@@ -1,8 +1,9 @@
 //! Lists the values of the effective configuration.
 
+use infold_tools::UnknownTools;
 use serde_json::{Value, json};
 
-use super::{Config, Provider, ServeConfig};
+use super::{Config, Provider, ServeConfig, ToolsConfig};
 use crate::profile::{KeepRecent, Origin, Setting, Settings};
 
 /// One value of the effective configuration; a secret is only said to be set.
@@ -82,6 +83,9 @@ impl Config {
         for (part, share) in &layers.set_shares {
             list.set(&format!("layers.shares.{}", part.name()), share);
         }
+        if let Some(tools) = &self.tools {
+            list.tools(tools);
+        }
         for (section, origin) in &self.unread {
             list.push(section, json!("(kept for later)"), origin);
         }
@@ -155,6 +159,24 @@ impl EntryList {
             let key = format!("serve.upstreams.{api}");
             self.push(&key, json!(without_credentials(&set.value)), &set.origin);
         }
+    }
+
+    fn tools(&mut self, tools: &ToolsConfig) {
+        let situation = tools.policy.situation();
+        let permissions: Vec<&str> = situation.permissions().map(|it| it.as_str()).collect();
+        let environment = situation.environment();
+        let unknown = match tools.policy.unknown_tools(environment) {
+            UnknownTools::Allow => "allow",
+            UnknownTools::Deny => "deny",
+        };
+        let mut push = |key: &str, value: Value| {
+            self.push(&format!("tools.{key}"), value, &tools.origin);
+        };
+        push("phase", json!(situation.phase()));
+        push("permissions", json!(permissions));
+        push("environment", json!(environment.name()));
+        push("urgent", json!(situation.is_urgent()));
+        push("unknown", json!(unknown));
     }
 
     fn settings(&mut self, path: &str, settings: &Settings) {

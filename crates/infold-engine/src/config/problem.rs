@@ -53,6 +53,14 @@ pub enum ConfigProblem {
         /// The valid value that looks most like it.
         nearest: Option<String>,
     },
+    /// A policy for tools that names what does not exist, or contradicts itself.
+    #[error("`{key}`: {what}")]
+    Policy {
+        /// The key, with the sections it is in.
+        key: String,
+        /// The problem.
+        what: String,
+    },
     /// A variable that is not set and has no default.
     #[error("the variable {0} is not set")]
     Unset(String),

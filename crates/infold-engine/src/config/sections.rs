@@ -7,6 +7,7 @@ use infold_layers::{Field, PHASES, Part};
 
 use super::problem::{ConfigProblem, nearest};
 use super::reader::{ConfigReader, Scalar, Section, replace, value_problem};
+use super::tools;
 use super::yaml::{Member, Node, NodeKind};
 use super::{
     APIS, Config, ConfiguredModel, LayersConfig, NamedProfile, Provider, SECTIONS, SERVED_APIS,
@@ -34,9 +35,7 @@ pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &No
             }
             "recall" => read_recall(config, top.reader, node),
             "layers" => read_layers(config, top.reader, node),
-            "tools" => config
-                .unread
-                .push(("tools", top.reader.origin(member.line))),
+            "tools" => config.tools = tools::read(top.reader, member),
             "mcp_servers" => {
                 let origin = top.reader.origin(member.line);
                 config.unread.push(("mcp_servers", origin));

@@ -102,6 +102,14 @@ pub fn describe(what: &What) -> String {
             number(lookup.tokens)
         ),
         What::State(state) => format!("state {}", infold_wire::shorten(&state.changes, 200)),
+        What::ToolsShown(shown) => format!(
+            "{} tools shown, {} hidden: {} in {}",
+            shown.shown.len(),
+            shown.hidden.len(),
+            infold_wire::shorten(&shown.phase, 80),
+            infold_wire::shorten(&shown.environment, 80)
+        ),
+        What::Refusal(refusal) => infold_wire::shorten(&refusal.told, 200),
         What::Other(kind) => kind.clone(),
     }
 }

@@ -17,6 +17,7 @@ use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
 use crate::recorded_summary::RecordedSummary;
 use crate::splice::{is_plain, splice_full, splice_request};
+use crate::tool_policy::RequestTools;
 use crate::{ModelCall, OutgoingBody};
 
 /// A request that fits, and its size.
@@ -90,6 +91,7 @@ impl Core {
         parsed: &ParsedRequest,
         open: &mut OpenTask,
         rule: &ModelRule,
+        tools: Option<&RequestTools>,
         may_look_up: bool,
     ) -> Result<Fitted, ConversationError> {
         let ModelRule { aim, quirks, .. } = rule;
@@ -101,7 +103,7 @@ impl Core {
             parsed.params.previous.is_some() && crate::translate::is_translated(call);
         // Without a list of messages there is nothing to splice.
         let must_be_full = parsed.params.previous.is_some() || parsed.is_text();
-        let offer = may_look_up.then(|| self.offer_lookups(call, parsed, log));
+        let offer = may_look_up.then(|| self.offer_lookups(call, parsed, tools, log));
         let mut lookups = offer.flatten();
         let mut outgoing = if is_plain(&view) && !is_stored_elsewhere {
             OutgoingBody::untouched(&call.body)
@@ -113,11 +115,11 @@ impl Core {
                 &view,
                 path.follow(log)?,
                 *quirks,
-                lookups.is_some(),
+                lookups.is_some() || tools.is_some_and(RequestTools::has_tools),
             )?
         } else if is_native(log, &view, call)? {
-            let tools = lookups.as_ref().map(|offer| offer.tools.as_str());
-            splice_full(call, parsed, log, &view, tools)?
+            let offered = lookups.as_ref().map(|offer| offer.tools.as_str());
+            splice_full(call, parsed, log, &view, tools, offered)?
         } else {
             // Messages of another wire cannot be sent in its place.
             lookups = None;

@@ -56,9 +56,10 @@ impl LookupBody {
     /// The provider said all of a round.
     fn end_round(&mut self, rounds: Option<Box<LookupRounds>>) {
         self.step = RoundStep::Ended;
+        let has_unjudged_calls = self.filter.has_unjudged_calls();
         let outcome = self.filter.end_round();
         let Some(mut rounds) = rounds else { return };
-        if let Some(error) = self.broken(&outcome) {
+        if let Some(error) = self.broken(&outcome, has_unjudged_calls) {
             self.fail(&error);
             return;
         }
@@ -84,10 +85,12 @@ impl LookupBody {
     }
 
     /// Says how a later round broke off, if the provider has not said it: the client saw the first one begin.
-    fn broken(&self, outcome: &RoundOutcome) -> Option<ClientError> {
+    fn broken(&self, outcome: &RoundOutcome, has_unjudged_calls: bool) -> Option<ClientError> {
         match &outcome.reply {
-            Err(ReplyError::Failed { .. }) | Ok(_) => None,
-            Err(_) if self.filter.is_first_round() => None,
+            Ok(_) => None,
+            // Calls that were not judged do not go on, nor does what was said behind them.
+            Err(ReplyError::Failed { .. }) if !has_unjudged_calls => None,
+            Err(_) if self.filter.is_first_round() && !has_unjudged_calls => None,
             Err(error) => Some(ClientError::Failed(format!(
                 "the reply of the provider broke: {error}"
             ))),

@@ -6,9 +6,10 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use infold_provider::{BodyPart, ForwardResponse};
+use infold_store::RefusalLine;
 use infold_wire::lookup::{
-    LookupCall, NO_LOOKUP_LEFT, PendingResult, RoundOutcome, strip_calls, used_up_reply,
-    write_results,
+    HeldCall, HeldKind, NO_LOOKUP_LEFT, PendingResult, RoundOutcome, strip_calls, used_up_reply,
+    write_follow_up, write_results,
 };
 use infold_wire::provider_error::ClientError;
 use infold_wire::reply::{stream_reply, write_reply};
@@ -95,6 +96,11 @@ impl LookupRounds {
         self.wire
     }
 
+    /// Says whether calls are judged before the client gets them.
+    pub fn is_judged(&self) -> bool {
+        self.lookups.judge.is_some()
+    }
+
     /// Says whether another reply follows a round.
     pub fn goes_on(&self, outcome: &RoundOutcome) -> bool {
         outcome.waits_for_lookups() && self.follow_ups <= MAX_FOLLOW_UPS
@@ -119,14 +125,14 @@ impl LookupRounds {
             return Err(internal("a reply with look-ups broke"));
         };
         self.follow_ups += 1;
+        let held = &outcome.calls.held;
         let results = if self.is_used_up() {
-            let none = || Err(NO_LOOKUP_LEFT.to_owned());
-            let calls = outcome.calls.lookups.iter();
-            calls.map(|_| none()).collect()
+            self.remember_refusals(held);
+            held.iter().map(|call| Err(last_result(call))).collect()
         } else {
-            self.answers(&outcome.calls.lookups).await
+            self.answers(held).await
         };
-        let answers: Vec<_> = outcome.calls.lookups.iter().zip(results).collect();
+        let answers: Vec<_> = held.iter().zip(results).collect();
         let results = write_results(self.wire, &answers);
         let sent = std::mem::take(&mut self.sent);
         let body = self.request(Vec::new()).gathered(sent, false).await;
@@ -134,8 +140,8 @@ impl LookupRounds {
         let mut added = sendable(self.wire, &body, &reply);
         added.extend(results);
         let is_last = self.follow_ups == MAX_FOLLOW_UPS;
-        let offer = &self.lookups.offer;
-        let body = offer.follow_up(self.wire, &body, &added, is_last);
+        let last_offer = self.lookups.offer.as_ref().filter(|_| is_last);
+        let body = write_follow_up(self.wire, &body, &added, last_offer);
         let body = Bytes::from(body.ok_or_else(|| internal("the request cannot be read"))?);
         {
             let mut record = locked(&self.lookups.record);
@@ -143,7 +149,9 @@ impl LookupRounds {
             record.usages.extend(reply.usage);
         }
         if self.is_used_up() {
-            return Ok(used_up(self.wire, &reply, form, headers));
+            let is_refused = |call: &HeldCall| matches!(call.kind, HeldKind::Refused(_));
+            let is_refused = outcome.calls.held.iter().any(is_refused);
+            return Ok(used_up(self.wire, &reply, is_refused, (form, headers)));
         }
         self.sent = vec![BodyPart::Bytes(body)];
         let sent = self.sent.clone();
@@ -158,6 +166,11 @@ impl LookupRounds {
     /// Returns an answer that can be read.
     pub fn decoded(&self, answer: ForwardResponse) -> Result<ForwardResponse, FollowUpError> {
         decoded(answer).map_err(|coding| {
+            if self.is_judged() {
+                return FollowUpError::Internal(format!(
+                    "the reply is compressed in a way that is not known here (`{coding}`), so that its calls cannot be checked"
+                ));
+            }
             let (provider, model) = &self.lookups.model;
             let core = &self.state.conversations.core;
             core.refuse_lookups(provider, model);
@@ -169,15 +182,15 @@ impl LookupRounds {
     pub async fn conclude(&mut self, outcome: RoundOutcome) {
         let Ok(reply) = outcome.reply else { return };
         let calls = outcome.calls;
-        if calls.lookups.is_empty() && self.follow_ups == 0 {
+        if calls.held.is_empty() && self.follow_ups == 0 {
             return;
         }
         let mut results = Vec::new();
         // Without calls for the client no request follows in which a result could stand.
         let is_beside = calls.others > 0;
         if is_beside {
-            let texts = self.answers(&calls.lookups).await;
-            for (call, text) in calls.lookups.iter().zip(texts) {
+            let texts = self.answers(&calls.held).await;
+            for (call, text) in calls.held.iter().zip(texts) {
                 let message = write_results(self.wire, &[(call, text)]).into_iter().next();
                 results.extend(message.map(|message| PendingResult {
                     before: call.before,
@@ -185,14 +198,16 @@ impl LookupRounds {
                 }));
             }
         }
-        let names = &self.lookups.offer.names;
-        let messages: Vec<Vec<u8>> = match is_beside {
-            true => reply.messages,
-            false => reply
-                .messages
-                .iter()
-                .filter_map(|it| strip_calls(names, it))
-                .collect(),
+        if !is_beside {
+            self.remember_refusals(&calls.held);
+        }
+        let messages: Vec<Vec<u8>> = if is_beside {
+            reply.messages
+        } else {
+            let messages = reply.messages.iter();
+            messages
+                .filter_map(|it| strip_calls(&outcome.held, it))
+                .collect()
         };
         let mut record = locked(&self.lookups.record);
         if self.follow_ups > 0 || is_beside {
@@ -205,13 +220,27 @@ impl LookupRounds {
         }
     }
 
-    async fn answers(&self, calls: &[LookupCall]) -> Vec<Result<String, String>> {
+    /// Remembers the calls that were refused, to be recorded with the reply.
+    fn remember_refusals(&self, calls: &[HeldCall]) {
+        let refused = calls.iter().filter_map(|call| match &call.kind {
+            HeldKind::Lookup(_) => None,
+            HeldKind::Refused(told) => Some(RefusalLine {
+                tool: call.name.clone(),
+                call: call.id.clone(),
+                told: told.clone(),
+            }),
+        });
+        locked(&self.lookups.record).refusals.extend(refused);
+    }
+
+    async fn answers(&self, calls: &[HeldCall]) -> Vec<Result<String, String>> {
+        self.remember_refusals(calls);
         let (calls, lookups) = (calls.to_vec(), self.lookups.clone());
         let core = Arc::clone(&self.state.conversations.core);
         let count = calls.len();
         let answered = spawn_blocking(move || {
             let mut room = locked(&lookups.record).room;
-            let names = lookups.offer.names.clone();
+            let names = lookups.offer.as_ref().map(|offer| offer.names.clone());
             let answers = answer(&core, lookups.task, names, &calls, &mut room);
             locked(&lookups.record).room = room;
             answers
@@ -235,9 +264,22 @@ impl LookupRounds {
     }
 }
 
+/// Returns the result of a call after which nothing is asked any more.
+fn last_result(call: &HeldCall) -> String {
+    match &call.kind {
+        HeldKind::Lookup(_) => NO_LOOKUP_LEFT.to_owned(),
+        HeldKind::Refused(told) => told.clone(),
+    }
+}
+
 /// Returns the answer in the place of the one that the model did not give.
-fn used_up(wire: Wire, before: &Reply, form: ReplyForm, headers: &HeaderMap) -> ForwardResponse {
-    let reply = used_up_reply(wire, before);
+fn used_up(
+    wire: Wire,
+    before: &Reply,
+    is_refused: bool,
+    (form, headers): (ReplyForm, &HeaderMap),
+) -> ForwardResponse {
+    let reply = used_up_reply(wire, before, is_refused);
     let body = match form {
         ReplyForm::Stream => stream_reply(wire, &reply, usize::MAX).concat(),
         ReplyForm::Whole => write_reply(wire, &reply),

@@ -2,7 +2,7 @@
 
 use http::header::CONTENT_LENGTH;
 use infold_provider::{BodyPart, ForwardResponse, ResponseBody};
-use infold_wire::lookup::{LookupNames, ReplyFilter};
+use infold_wire::lookup::{HeldCalls, ReplyFilter};
 use infold_wire::{Delivery, Wire};
 
 use super::Lookups;
@@ -23,17 +23,17 @@ impl ProxiedRequest<'_> {
         is_packed: bool,
         lookups: Option<Lookups>,
     ) -> Result<ForwardResponse, (&'static str, Box<Response>)> {
-        let names = lookups.as_ref().map(|lookups| lookups.offer.names.clone());
+        let held = lookups.as_ref().map(Lookups::held_calls);
         let rounds = lookups.map(|lookups| LookupRounds::new(self, lookups, sent.clone()));
         let unreachable = |response| ("the provider could not be reached", response);
         let answer = self
             .send(sent, true, is_packed)
             .await
             .map_err(unreachable)?;
-        let (Some(names), Some(rounds)) = (names, rounds) else {
+        let (Some(held), Some(rounds)) = (held, rounds) else {
             return Ok(answer);
         };
-        let answered = without_lookups(self.wire, answer, names, rounds).await;
+        let answered = without_lookups(self.wire, answer, held, rounds).await;
         answered.map_err(|error| match error {
             FollowUpError::Unreachable(response) => (
                 "the provider could not be reached after a look-up",
@@ -51,7 +51,7 @@ impl ProxiedRequest<'_> {
 async fn without_lookups(
     wire: Wire,
     answer: ForwardResponse,
-    names: LookupNames,
+    held: HeldCalls,
     rounds: LookupRounds,
 ) -> Result<ForwardResponse, FollowUpError> {
     if !answer.status.is_success() {
@@ -59,9 +59,9 @@ async fn without_lookups(
     }
     let mut answer = rounds.decoded(answer)?;
     if !has_stream_type(&answer.headers) {
-        return pass_whole(answer, names, rounds).await;
+        return pass_whole(answer, held, rounds).await;
     }
-    let filter = ReplyFilter::new(wire, Delivery::Stream, names);
+    let filter = ReplyFilter::new(wire, Delivery::Stream, held);
     answer.headers.remove(CONTENT_LENGTH);
     answer.body = ResponseBody::new(LookupBody::new(answer.body, filter, rounds));
     Ok(answer)
@@ -72,7 +72,7 @@ pub(crate) async fn retry_without_lookups(
     call: &ModelCall,
     recorder: ExchangeRecorder,
 ) -> (ExchangeRecorder, Option<Option<OutgoingBody>>) {
-    if recorder.look(|exchange| exchange.lookups.is_some()) != Some(true) {
+    if recorder.look(Exchange::offers_lookups) != Some(true) {
         return (recorder, None);
     }
     let call = call.clone();
@@ -86,9 +86,10 @@ impl Exchange {
         &mut self,
         call: &ModelCall,
     ) -> Result<Option<OutgoingBody>, ConversationError> {
-        if self.lookups.take().is_none() {
+        if !self.offers_lookups() {
             return Ok(None);
         }
+        self.lookups = None;
         self.lookups_refused = true;
         let open = self.core.pool.lease(self.task)?;
         self.fit(call, open, Blocking::Allowed)

@@ -4,19 +4,20 @@ use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt as _;
 use infold_provider::{ForwardResponse, ResponseBody};
-use infold_wire::lookup::{LookupNames, ReplyFilter};
+use infold_wire::lookup::{HeldCalls, ReplyFilter};
 use infold_wire::reply::MAX_REPLY_BYTES;
-use infold_wire::{Delivery, Json, JsonKind};
+use infold_wire::{Delivery, Json, JsonKind, ReplyError};
 
 use super::rounds::{FollowUpError, LookupRounds, ReplyForm};
 
 /// Returns the reply for the client, or the error that came in its place.
 pub(crate) async fn pass_whole(
     mut answer: ForwardResponse,
-    names: LookupNames,
+    held: HeldCalls,
     mut rounds: LookupRounds,
 ) -> Result<ForwardResponse, FollowUpError> {
-    let mut filter = ReplyFilter::new(rounds.wire(), Delivery::Whole, names);
+    let mut filter = ReplyFilter::new(rounds.wire(), Delivery::Whole, held);
+    let is_judged = rounds.is_judged();
     let mut events = Vec::new();
     loop {
         if !answer.status.is_success() {
@@ -33,7 +34,8 @@ pub(crate) async fn pass_whole(
         }
         let outcome = filter.end_round();
         if let Err(error) = &outcome.reply
-            && !filter.is_first_round()
+            && (is_judged && !matches!(error, ReplyError::Failed { .. })
+                || !filter.is_first_round())
         {
             let why = format!("the reply of the provider broke: {error}");
             return Err(FollowUpError::Internal(why));

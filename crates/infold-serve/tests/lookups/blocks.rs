@@ -12,6 +12,8 @@ pub enum Block {
     Lookup(String),
     /// A call of the client's tool.
     Call(String),
+    /// A call of any tool: its name and its arguments.
+    Tool(&'static str, String),
 }
 
 /// A piece with an id that no other has.
@@ -26,6 +28,7 @@ impl Block {
         match self {
             Block::Lookup(query) => Some(("search_history", given("query", query))),
             Block::Call(command) => Some((TOOL, given("command", command))),
+            Block::Tool(name, given) => Some((name, given.clone())),
             Block::Think(_) | Block::Text(_) => None,
         }
     }
@@ -176,7 +179,7 @@ fn item((id, block): &Numbered) -> String {
             r#"{{"id":"msg_{id}","type":"message","status":"completed","role":"assistant","content":[{{"type":"output_text","text":{},"annotations":[]}}]}}"#,
             quote(text)
         ),
-        Block::Lookup(_) | Block::Call(_) => {
+        Block::Lookup(_) | Block::Call(_) | Block::Tool(..) => {
             let (name, given) = block.call().expect("a call");
             format!(
                 r#"{{"id":"fc_{id}","type":"function_call","status":"completed","call_id":"call_{id}","name":"{name}","arguments":{}}}"#,
@@ -194,7 +197,7 @@ fn anthropic((id, block): &Numbered) -> String {
             seal(thought)
         ),
         Block::Text(text) => format!(r#"{{"type":"text","text":{}}}"#, quote(text)),
-        Block::Lookup(_) | Block::Call(_) => {
+        Block::Lookup(_) | Block::Call(_) | Block::Tool(..) => {
             let (name, given) = block.call().expect("a call");
             format!(r#"{{"type":"tool_use","id":"toolu_{id}","name":"{name}","input":{given}}}"#)
         }
@@ -205,7 +208,7 @@ fn part(block: &Block) -> String {
     match block {
         Block::Think(thought) => format!(r#"{{"text":{},"thought":true}}"#, quote(thought)),
         Block::Text(text) => format!(r#"{{"text":{}}}"#, quote(text)),
-        Block::Lookup(_) | Block::Call(_) => {
+        Block::Lookup(_) | Block::Call(_) | Block::Tool(..) => {
             let (name, given) = block.call().expect("a call");
             // In the order in which the client writes it again.
             let call = format!(r#"{{"args":{given},"name":"{name}"}}"#);

@@ -52,7 +52,8 @@ impl Office {
         Office::to(model, config, "")
     }
 
-    fn to(model: Model, config: &str, api: &str) -> Office {
+    /// One whose provider speaks another API if `api` says so, such as `openai+`.
+    pub fn to(model: Model, config: &str, api: &str) -> Office {
         let steps: Arc<Mutex<VecDeque<Step>>> = Arc::default();
         let next = Arc::clone(&steps);
         let script = Script::decide(move |_| {

@@ -1,19 +1,19 @@
 //! The filter alone: any rounds, cut anywhere.
 
-use infold_wire::lookup::{LookupNames, ReplyFilter};
+use infold_wire::lookup::{HeldCalls, LookupNames, ReplyFilter};
 use infold_wire::reply::{stream_reply, write_reply};
 use infold_wire::{Delivery, Json, Reply, ReplyReader, Wire};
 use proptest::prelude::*;
 
 use crate::blocks::{Block, Numbered, merged, numbered, reply};
 
-fn names() -> LookupNames {
-    LookupNames::beside(&[]).expect("names")
+fn lookups() -> HeldCalls {
+    HeldCalls::new(LookupNames::beside(&[]), None)
 }
 
 /// What a client of a stream gets of these rounds.
 pub fn streamed(wire: Wire, rounds: &[Vec<Numbered>], piece: usize, cut: usize) -> Vec<u8> {
-    let mut filter = ReplyFilter::new(wire, Delivery::Stream, names());
+    let mut filter = ReplyFilter::new(wire, Delivery::Stream, lookups());
     let mut out = Vec::new();
     for (at, round) in rounds.iter().enumerate() {
         let bytes = stream_reply(wire, &reply(wire, at, round), piece).concat();
@@ -34,7 +34,7 @@ pub fn streamed(wire: Wire, rounds: &[Vec<Numbered>], piece: usize, cut: usize) 
 
 /// What a client that gets one body gets of these rounds.
 fn whole(wire: Wire, rounds: &[Vec<Numbered>]) -> Vec<u8> {
-    let mut filter = ReplyFilter::new(wire, Delivery::Whole, names());
+    let mut filter = ReplyFilter::new(wire, Delivery::Whole, lookups());
     for (at, round) in rounds.iter().enumerate() {
         let body = write_reply(wire, &reply(wire, at, round));
         filter.push_body(&body);

@@ -10,3 +10,4 @@ mod failures;
 mod offers;
 mod endings;
 mod later;
+mod policy;

@@ -126,6 +126,25 @@ fn every_event_reads_back_as_it_was_written() {
             base: Some("[]".into()),
             changes: "[]".into(),
         }),
+        What::ToolsShown(ToolsShownLine {
+            phase: "planning".into(),
+            environment: "production".into(),
+            shown: vec!["read".into(), "\"odd\"".into()],
+            narrowed: vec!["read".into()],
+            hidden: vec![("Bash".into(), "no \"command\"".into())],
+            choice: Some("Bash".into()),
+        }),
+        What::ToolsShown(ToolsShownLine::default()),
+        What::Refusal(RefusalLine {
+            tool: "Bash".into(),
+            call: Some("c1".into()),
+            told: "The call was refused".into(),
+        }),
+        What::Refusal(RefusalLine {
+            tool: String::new(),
+            call: None,
+            told: String::new(),
+        }),
     ];
     for what in whats {
         for pass in [None, Some(id(1))] {

@@ -13,7 +13,7 @@ use super::staging::Staging;
 use super::texts::{TextRedactor, marker};
 use super::tool_uses::ChangedToolUses;
 use super::{Family, FamilyMember, Find, Search, damaged, holder};
-use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
+use crate::event::{Extent, FoldLine, MaskLine, RedactLine, RefusalLine};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::redacted_digests::add_contents;
@@ -297,6 +297,7 @@ impl<'a> Rewrite<'a> {
                     self.model(&mut failure.provider, &mut failure.model, text);
                     What::Failure(failure)
                 }
+                What::Refusal(refusal) => What::Refusal(redact_refusal(refusal, text)),
                 What::Usage(mut usage) => {
                     self.model(&mut usage.provider, &mut usage.model, text);
                     What::Usage(usage)
@@ -463,4 +464,12 @@ fn said_in(stub: Json<'_>) -> String {
     };
     let _ = redact_json(stub.bytes(), "", &mut take);
     said
+}
+
+/// What the model was told of a refused call may quote its arguments.
+fn redact_refusal(refusal: RefusalLine, text: &mut TextRedactor<'_>) -> RefusalLine {
+    RefusalLine {
+        told: text.replaced(&refusal.told).unwrap_or(refusal.told),
+        ..refusal
+    }
 }

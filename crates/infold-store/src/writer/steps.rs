@@ -9,7 +9,9 @@ use infold_wire::{
 };
 
 use super::Writer;
-use crate::event::{FoldLine, LookupLine, MaskLine, RecallLine, StateLine, What};
+use crate::event::{
+    FoldLine, LookupLine, MaskLine, RecallLine, RefusalLine, StateLine, ToolsShownLine, What,
+};
 use crate::{LogError, StateAuthor, StepError};
 
 /// What a block of the layered state names instead of what a message refers to.
@@ -244,6 +246,16 @@ impl Writer {
             base,
             changes,
         }))
+    }
+
+    /// Records which tools the model is shown from now on.
+    pub fn tools_shown(&mut self, shown: ToolsShownLine) -> Result<EventId, LogError> {
+        self.step(What::ToolsShown(shown))
+    }
+
+    /// Records that a call was refused.
+    pub fn refusal(&mut self, refusal: RefusalLine) -> Result<EventId, LogError> {
+        self.step(What::Refusal(refusal))
     }
 
     /// Records the look-ups that the last reply was made with: `messages` are shown in the place of those from `from` on,

@@ -1,14 +1,16 @@
-//! Reads calls of the tools, answers them, and takes them out of messages.
+//! Reads calls that do not reach the client, answers them, and takes them out of messages.
 
-use super::{LookupNames, LookupTool};
+use super::held::{HeldCalls, HeldKind, is_client_item};
+use crate::message::ContentItem;
 use crate::reply::growing_json::{array, object, raw, with_members};
+use crate::tool_list::qualified_name;
 use crate::{ContentBlock, Form, Json, JsonKind, Message, Wire, quote};
 
-/// A call of one of the tools.
+/// A call that does not reach the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LookupCall {
-    /// The tool.
-    pub tool: LookupTool,
+pub struct HeldCall {
+    /// Why it does not.
+    pub kind: HeldKind,
     /// The name under which it was called.
     pub name: String,
     /// Its id, where the wire has one.
@@ -17,13 +19,17 @@ pub struct LookupCall {
     pub arguments: Vec<(String, String)>,
     /// How many calls of the client's tools stand before it in the reply.
     pub before: usize,
+    /// How many calls of all tools stand before it in the reply.
+    pub(super) at: usize,
+    /// The type of the item that it is, on the wire of Responses.
+    item: Option<String>,
 }
 
 /// The calls of a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LookupCalls {
-    /// Calls of our tools.
-    pub lookups: Vec<LookupCall>,
+pub struct ReplyCalls {
+    /// Calls that do not reach the client.
+    pub held: Vec<HeldCall>,
     /// How many calls are for the client.
     pub others: usize,
 }
@@ -38,41 +44,82 @@ pub struct PendingResult {
 }
 
 /// Finds the calls in the messages of a reply.
-pub fn find_calls(names: &LookupNames, messages: &[Vec<u8>]) -> LookupCalls {
-    let mut found = LookupCalls::default();
+pub fn find_calls(held: &HeldCalls, messages: &[Vec<u8>]) -> ReplyCalls {
+    let mut found = ReplyCalls::default();
+    let mut at = 0;
     let messages = messages
         .iter()
         .filter_map(|bytes| Message::read(bytes).ok());
     for message in messages {
-        for block in ContentBlock::all(&message) {
-            let ContentBlock::Call {
+        let given = given_arguments(&message);
+        let blocks = ContentBlock::all(&message).into_iter();
+        let calls = blocks.filter_map(|block| match block {
+            ContentBlock::Call {
                 id,
                 name,
                 arguments,
-            } = block
-            else {
-                continue;
+            } => Some((id, name, arguments)),
+            _ => None,
+        });
+        for ((id, name, arguments), given) in calls.zip(given) {
+            let [kind, space] = message.json().pick(["type", "namespace"]);
+            let name = match space.and_then(Json::text) {
+                Some(space) => qualified_name(&space, &name),
+                None => name,
             };
-            match names.tool(&name) {
-                Some(tool) => found.lookups.push(LookupCall {
-                    tool,
+            let kind_of_call = match given {
+                GivenArguments::Hosted => None,
+                GivenArguments::Client(given) => held.kind(&name, given),
+            };
+            match kind_of_call {
+                Some(held) => found.held.push(HeldCall {
+                    kind: held,
                     name,
                     id,
                     arguments,
                     before: found.others,
+                    at,
+                    item: kind.and_then(Json::text).map(|kind| kind.into_owned()),
                 }),
                 None => found.others += 1,
             }
+            at += 1;
         }
     }
     found
 }
 
+/// The arguments of a call, in the order of the calls of a message.
+enum GivenArguments<'a> {
+    /// The provider runs it.
+    Hosted,
+    Client(Option<Json<'a>>),
+}
+
+fn given_arguments<'a>(message: &Message<'a>) -> Vec<GivenArguments<'a>> {
+    let blocks: Vec<Json<'a>> = message
+        .content()
+        .into_iter()
+        .flat_map(Json::elements)
+        .collect();
+    let is_hosted = |at: u32| match message.form() {
+        Form::Item(_) => !is_client_item(message.json().get("type")),
+        _ => blocks.get(at as usize).is_some_and(|block| {
+            let kind = block.get("type").map(Json::name);
+            kind.is_some_and(|kind| kind.ends_with(b"_tool_use"))
+        }),
+    };
+    let calls = message.content_items().into_iter();
+    let calls = calls.filter_map(|(at, item)| match item {
+        ContentItem::Call { .. } if is_hosted(at) => Some(GivenArguments::Hosted),
+        ContentItem::Call { given, .. } => Some(GivenArguments::Client(given)),
+        _ => None,
+    });
+    calls.collect()
+}
+
 /// Writes results as messages: one with all of them where the wire wants that, else one for each.
-pub fn write_results(
-    wire: Wire,
-    results: &[(&LookupCall, Result<String, String>)],
-) -> Vec<Vec<u8>> {
+pub fn write_results(wire: Wire, results: &[(&HeldCall, Result<String, String>)]) -> Vec<Vec<u8>> {
     let written = results
         .iter()
         .map(|(call, result)| write_result(wire, call, result.as_ref()));
@@ -91,7 +138,7 @@ pub fn write_results(
     messages.into_iter().map(String::into_bytes).collect()
 }
 
-fn write_result(wire: Wire, call: &LookupCall, result: Result<&String, &String>) -> String {
+fn write_result(wire: Wire, call: &HeldCall, result: Result<&String, &String>) -> String {
     let failed = result.is_err().then(|| "true".to_owned());
     let (Ok(text) | Err(text)) = result;
     let text = Some(quote(text));
@@ -110,7 +157,7 @@ fn write_result(wire: Wire, call: &LookupCall, result: Result<&String, &String>)
             ("content", text),
         ]),
         Wire::Responses => object(&[
-            ("type", string("function_call_output")),
+            ("type", string(&output_type(call))),
             ("call_id", id),
             ("output", text),
         ]),
@@ -129,21 +176,27 @@ fn write_result(wire: Wire, call: &LookupCall, result: Result<&String, &String>)
     }
 }
 
-/// Returns a message of a reply without calls of our tools; none if nothing else is in it.
-pub fn strip_calls(names: &LookupNames, bytes: &[u8]) -> Option<Vec<u8>> {
+/// The type of the item that answers a call.
+fn output_type(call: &HeldCall) -> String {
+    let item = call.item.as_deref().unwrap_or("function_call");
+    format!("{item}_output")
+}
+
+/// Returns a message of a reply without calls that are held back; none if nothing else is in it.
+pub fn strip_calls(held: &HeldCalls, bytes: &[u8]) -> Option<Vec<u8>> {
     let Ok(message) = Message::read(bytes) else {
         return Some(bytes.to_vec());
     };
     let json = message.json();
     if let Form::Item(_) = message.form() {
-        return (!is_call_item(names, json)).then(|| bytes.to_vec());
+        return (!held.holds_item(json)).then(|| bytes.to_vec());
     }
     let mut changes = Vec::new();
     for list in ["tool_calls", "content", "parts"] {
         let Some(value) = json.get(list).filter(|it| it.kind() == JsonKind::Array) else {
             continue;
         };
-        let (left, count) = strip_list(names, value);
+        let (left, count) = strip_list(held, value);
         if left.len() < count {
             changes.push((list, array(&left)));
         }
@@ -163,24 +216,9 @@ pub fn strip_calls(names: &LookupNames, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(with_members(json, &changes).into_bytes())
 }
 
-/// Returns the elements of a list that are no calls of our tools, and how many there were.
-pub(super) fn strip_list(names: &LookupNames, list: Json<'_>) -> (Vec<String>, usize) {
+/// Returns the elements of a list that are not held back, and how many there were.
+pub(super) fn strip_list(held: &HeldCalls, list: Json<'_>) -> (Vec<String>, usize) {
     let all: Vec<Json<'_>> = list.elements().collect();
-    let left = all.iter().filter(|element| !is_call(names, **element));
+    let left = all.iter().filter(|element| !held.holds(**element));
     (left.map(|element| raw(*element)).collect(), all.len())
-}
-
-/// Returns whether an element of a message is a call of one of our tools, on any wire.
-pub(super) fn is_call(names: &LookupNames, element: Json<'_>) -> bool {
-    let [kind, name, function, gemini] = element.pick(["type", "name", "function", "functionCall"]);
-    if let Some(call) = function.or(gemini) {
-        return names.has(call.get("name"));
-    }
-    kind.is_some_and(|kind| kind.is("tool_use")) && names.has(name)
-}
-
-/// Returns whether an output item is a call of one of our tools.
-pub(super) fn is_call_item(names: &LookupNames, item: Json<'_>) -> bool {
-    let [kind, name] = item.pick(["type", "name"]);
-    kind.is_some_and(|kind| kind.is("function_call")) && names.has(name)
 }

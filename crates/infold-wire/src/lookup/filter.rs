@@ -8,8 +8,8 @@ mod ollama;
 
 use std::collections::HashMap;
 
-use super::LookupNames;
-use super::calls::{LookupCalls, find_calls};
+use super::calls::{ReplyCalls, find_calls};
+use super::held::{HeldCalls, has_call};
 use super::usage::{overlay_usage, sum_usage};
 use crate::reply::growing_json::{raw, text_of, with_members};
 use crate::reply::stream::{EventSplitter, StreamEvent};
@@ -29,6 +29,10 @@ pub struct ReplyFilter {
     /// The bytes since the last event ended.
     pending: Vec<u8>,
     held: Vec<HeldEvent>,
+    /// The events from the first call of a round on, where calls are judged once they are whole; none before it.
+    unjudged: Option<Vec<UnjudgedEvent>>,
+    /// What is left of them for the client.
+    judged: Vec<u8>,
     pub(super) state: FilterState,
 }
 
@@ -38,13 +42,17 @@ pub struct RoundOutcome {
     /// The whole reply, calls of our tools included; or why there is none.
     pub reply: Result<Reply, ReplyError>,
     /// Its calls.
-    pub calls: LookupCalls,
+    pub calls: ReplyCalls,
+    /// Which of them are held back.
+    pub held: HeldCalls,
 }
 
 /// What the rounds of a reply share, and where this one stands.
 #[derive(Debug)]
 pub(super) struct FilterState {
-    pub names: LookupNames,
+    pub held: HeldCalls,
+    /// How many calls this round of a chat has so far.
+    pub calls: usize,
     /// How many rounds there were before this one.
     pub round: usize,
     /// How many calls of our tools this round has so far.
@@ -87,9 +95,17 @@ struct HeldEvent {
     data: String,
 }
 
+/// An event that may belong to a call, and its own bytes.
+#[derive(Debug)]
+struct UnjudgedEvent {
+    name: Vec<u8>,
+    data: Vec<u8>,
+    own: Option<Vec<u8>>,
+}
+
 impl ReplyFilter {
     /// Starts with the first round of a reply.
-    pub fn new(wire: Wire, delivery: Delivery, names: LookupNames) -> ReplyFilter {
+    pub fn new(wire: Wire, delivery: Delivery, held: HeldCalls) -> ReplyFilter {
         ReplyFilter {
             wire,
             delivery,
@@ -98,7 +114,9 @@ impl ReplyFilter {
             failed: None,
             pending: Vec::new(),
             held: Vec::new(),
-            state: FilterState::new(names),
+            unjudged: None,
+            judged: Vec::new(),
+            state: FilterState::new(held),
         }
     }
 
@@ -137,8 +155,12 @@ impl ReplyFilter {
                 Ok(())
             });
             if split.is_err() {
-                // It is no stream of this wire: whoever reads it will say so.
-                out.append(&mut self.pending);
+                // It is no stream of this wire: whoever reads it will say so. What cannot be judged does not go on.
+                if self.state.held.has_judge() {
+                    self.pending.clear()
+                } else {
+                    out.append(&mut self.pending)
+                }
                 continue;
             }
             // Where lines end with CR alone, several events may end in one; they are written anew.
@@ -153,11 +175,17 @@ impl ReplyFilter {
 
     /// Returns whether a round whose end is held back is complete, though bytes may follow.
     pub fn is_round_complete(&self) -> bool {
-        self.state.holds_end() && self.failed.is_none() && self.reader.is_complete()
+        let holds_end = self.state.holds_end() || self.unjudged.is_some();
+        holds_end && self.failed.is_none() && self.reader.is_complete()
     }
 
     /// Ends a round, and returns what was said in it.
     pub fn end_round(&mut self) -> RoundOutcome {
+        if self.state.held.has_judge() && !self.pending.is_empty() {
+            // Some clients read an event that breaks off, so it is judged like the others.
+            let rest = self.push(b"\n\n");
+            self.judged.extend(rest);
+        }
         let next = ReplyReader::new(self.wire, self.delivery);
         let reader = std::mem::replace(&mut self.reader, next);
         let reply = match self.failed.take() {
@@ -166,16 +194,31 @@ impl ReplyFilter {
         };
         let calls = reply
             .as_ref()
-            .map(|reply| find_calls(&self.state.names, &reply.messages));
-        RoundOutcome {
-            calls: calls.unwrap_or_default(),
-            reply,
+            .map(|reply| find_calls(&self.state.held, &reply.messages));
+        let calls = calls.unwrap_or_default();
+        self.state.held.remember(&calls.held);
+        let unjudged = self.unjudged.take().filter(|_| reply.is_ok());
+        let mut judged = std::mem::take(&mut self.judged);
+        for event in unjudged.into_iter().flatten() {
+            self.pass_event(event.name, &event.data, event.own, &mut judged);
         }
+        self.judged = judged;
+        RoundOutcome {
+            calls,
+            reply,
+            held: self.state.held.clone(),
+        }
+    }
+
+    /// Returns whether calls wait for the end of the round, to be judged.
+    pub fn has_unjudged_calls(&self) -> bool {
+        self.unjudged.is_some()
     }
 
     /// Goes on with the next round; returns what is left of the end of this one for the client.
     pub fn next_round(&mut self) -> Vec<u8> {
-        let out = self.release(false);
+        let mut out = std::mem::take(&mut self.judged);
+        out.extend(self.release(false));
         self.events = EventSplitter::default();
         self.pending.clear();
         self.state.next_round();
@@ -184,7 +227,8 @@ impl ReplyFilter {
 
     /// Ends the reply: returns its last bytes.
     pub fn finish(&mut self) -> Vec<u8> {
-        let mut out = self.release(true);
+        let mut out = std::mem::take(&mut self.judged);
+        out.extend(self.release(true));
         out.append(&mut self.pending);
         out
     }
@@ -216,6 +260,18 @@ impl ReplyFilter {
     }
 
     fn event(&mut self, name: Vec<u8>, data: &[u8], own: Option<Vec<u8>>, out: &mut Vec<u8>) {
+        let wire = self.wire;
+        let begins = || Json::parse(data).is_ok_and(|json| has_call(wire, json));
+        if self.state.held.has_judge() && (self.unjudged.is_some() || begins()) {
+            let data = data.to_vec();
+            let unjudged = self.unjudged.get_or_insert_default();
+            unjudged.push(UnjudgedEvent { name, data, own });
+            return;
+        }
+        self.pass_event(name, data, own, out);
+    }
+
+    fn pass_event(&mut self, name: Vec<u8>, data: &[u8], own: Option<Vec<u8>>, out: &mut Vec<u8>) {
         let verdict = match Json::parse(data) {
             Ok(json) if json.kind() == JsonKind::Object => self.verdict(&name, json),
             _ if self.state.holds_end() && data.trim_ascii() == b"[DONE]" => {
@@ -276,16 +332,17 @@ impl RoundOutcome {
     /// Returns whether the model waits for results of ours alone, so that another round follows.
     pub fn waits_for_lookups(&self) -> bool {
         let is_waiting = |reply: &Reply| reply.stop == StopReason::Calls;
-        !self.calls.lookups.is_empty()
+        !self.calls.held.is_empty()
             && self.calls.others == 0
             && self.reply.as_ref().is_ok_and(is_waiting)
     }
 }
 
 impl FilterState {
-    fn new(names: LookupNames) -> FilterState {
+    fn new(held: HeldCalls) -> FilterState {
         FilterState {
-            names,
+            held,
+            calls: 0,
             round: 0,
             lookups: 0,
             has_client_calls: false,
@@ -307,6 +364,8 @@ impl FilterState {
         self.round_usage = None;
         self.round += 1;
         self.lookups = 0;
+        self.calls = 0;
+        self.held.next_round();
         self.has_client_calls = false;
         self.indexes.clear();
         self.ids.clear();

@@ -75,7 +75,7 @@ impl LookupNames {
     }
 
     /// Returns whether a JSON string is one of the names.
-    pub(super) fn has(&self, name: Option<Json<'_>>) -> bool {
+    fn has(&self, name: Option<Json<'_>>) -> bool {
         let name = name.and_then(Json::text);
         name.is_some_and(|name| self.tool(&name).is_some())
     }
@@ -140,49 +140,48 @@ impl LookupOffer {
         };
         Some(LookupOffer { names, tools, own })
     }
+}
 
-    /// Returns a request with more messages at its end.
-    ///
-    /// The last request of a turn does not offer the tools any more. Where the client has none of its own they are only said
-    /// not to be called: a conversation with calls is refused without tools.
-    pub fn follow_up(
-        &self,
-        wire: Wire,
-        body: &[u8],
-        messages: &[Vec<u8>],
-        is_last: bool,
-    ) -> Option<Vec<u8>> {
-        let json = Json::parse(body).ok()?;
-        let list = json.get(list_name(wire))?;
-        let mut more: Vec<&str> = Vec::new();
-        for message in messages {
-            more.push(std::str::from_utf8(message).ok()?);
-        }
-        let more = more.join(",");
-        let comma = if list.elements().next().is_some() {
-            ","
-        } else {
-            ""
-        };
-        let end = list.range().end - 1;
-        let mut edits = vec![(end..end, format!("{comma}{more}"))];
-        if is_last {
-            let (name, value) = match &self.own {
-                Some(own) => ("tools", own.clone()),
-                None if wire == Wire::Ollama => ("tools", "[]".to_owned()),
-                None if wire == Wire::Gemini => {
-                    ("toolConfig", write_tool_choice(ToolChoice::None, wire))
-                }
-                None => ("tool_choice", write_tool_choice(ToolChoice::None, wire)),
-            };
-            let end = json.range().end - 1;
-            edits.push(match json.get(name) {
-                Some(old) => (old.range(), value),
-                None => (end..end, format!(",{}:{value}", quote(name))),
-            });
-        }
-        Some(splice_unordered(body, edits))
+/// Returns a request with more messages at its end.
+///
+/// The last request of a turn does not offer the tools any more. Where the client has none of its own they are only said
+/// not to be called: a conversation with calls is refused without tools.
+pub fn write_follow_up(
+    wire: Wire,
+    body: &[u8],
+    messages: &[Vec<u8>],
+    last_offer: Option<&LookupOffer>,
+) -> Option<Vec<u8>> {
+    let json = Json::parse(body).ok()?;
+    let list = json.get(list_name(wire))?;
+    let mut more: Vec<&str> = Vec::new();
+    for message in messages {
+        more.push(std::str::from_utf8(message).ok()?);
     }
+    let more = more.join(",");
+    let comma = if list.elements().next().is_some() {
+        ","
+    } else {
+        ""
+    };
+    let end = list.range().end - 1;
+    let mut edits = vec![(end..end, format!("{comma}{more}"))];
+    if let Some(offer) = last_offer {
+        let (name, value) = match &offer.own {
+            Some(own) => ("tools", own.clone()),
+            None if wire == Wire::Ollama => ("tools", "[]".to_owned()),
+            None if wire == Wire::Gemini => {
+                ("toolConfig", write_tool_choice(ToolChoice::None, wire))
+            }
+            None => ("tool_choice", write_tool_choice(ToolChoice::None, wire)),
+        };
+        let end = json.range().end - 1;
+        edits.push(match json.get(name) {
+            Some(old) => (old.range(), value),
+            None => (end..end, format!(",{}:{value}", quote(name))),
+        });
+    }
+    Some(splice_unordered(body, edits))
 }
 
 /// Returns whether a choice demands a call.

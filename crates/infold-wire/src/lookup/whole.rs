@@ -1,6 +1,6 @@
 //! Takes calls of our tools out of replies that come as one body, and makes one of several.
 
-use super::calls::{is_call_item, strip_list};
+use super::calls::strip_list;
 use super::filter::{FilterState, ReplyFilter, changed};
 use super::filter::{ollama_counts, response_changes, response_output, summed_counts};
 use crate::reply::growing_json::{array, first_choice, raw, with_members};
@@ -35,7 +35,9 @@ impl ReplyFilter {
         hear(wire, state, json);
         let changes = match wire {
             Wire::Responses => response_changes(state, json),
-            _ if state.is_first() && state.lookups == 0 => Vec::new(),
+            _ if state.is_first() && state.lookups == 0 && !has_legacy_call(state, wire, json) => {
+                Vec::new()
+            }
             Wire::Chat => chat(state, json),
             Wire::Anthropic => anthropic(state, json),
             Wire::Gemini => gemini(state, json),
@@ -62,18 +64,23 @@ fn hear(wire: Wire, state: &mut FilterState, json: Json<'_>) {
     }
     let (left, count) = match list(wire, json) {
         Some(list) if wire == Wire::Responses => {
-            let ours = list
-                .elements()
-                .filter(|item| is_call_item(&state.names, *item));
+            let ours = list.elements().filter(|item| state.held.holds_item(*item));
             (Vec::new(), ours.count())
         }
-        Some(list) => strip_list(&state.names, list),
+        Some(list) => strip_list(&state.held, list),
         None => (Vec::new(), 0),
     };
     state.lookups = count - left.len().min(count);
     state.has_client_calls = left
         .iter()
         .any(|one| is_client_call(wire, Json::checked(one.as_bytes())));
+}
+
+/// Returns whether a chat has a call in the form of the predecessors of tools, which is left out.
+fn has_legacy_call(state: &FilterState, wire: Wire, json: Json<'_>) -> bool {
+    wire == Wire::Chat
+        && state.held.holds_legacy_calls()
+        && message(wire, json).is_some_and(|message| message.get("function_call").is_some())
 }
 
 fn is_client_call(wire: Wire, element: Json<'_>) -> bool {
@@ -114,7 +121,7 @@ fn pieces(wire: Wire, state: &FilterState, json: Json<'_>) -> Vec<String> {
         Wire::Anthropic | Wire::Gemini => {
             let mut all = state.items_before.clone();
             if let Some(list) = list(wire, json) {
-                all.extend(strip_list(&state.names, list).0);
+                all.extend(strip_list(&state.held, list).0);
             }
             all
         }
@@ -148,10 +155,13 @@ fn joined_message(wire: Wire, state: &FilterState, json: Json<'_>) -> Option<Str
         }
     }
     if let Some(list) = list(wire, json) {
-        let (left, count) = strip_list(&state.names, list);
+        let (left, count) = strip_list(&state.held, list);
         if left.len() < count {
             changes.push(("tool_calls", array(&left)));
         }
+    }
+    if state.held.holds_legacy_calls() && message.get("function_call").is_some() {
+        changes.push(("function_call", None));
     }
     Some(with_members(message, &changes))
 }

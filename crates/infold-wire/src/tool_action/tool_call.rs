@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
+use super::tool_kind::{ToolKind, kind_of_plain, plain_name};
 use super::{BACK_BYTES, FRONT_BYTES, MAX_ARGUMENTS_BYTES, ToolAction, ToolCall, excerpt, todo};
 use crate::{Json, JsonKind, shorten};
 
 /// Arguments that name a file.
-const PATH_KEYS: &str = "file_path path filePath filename file target_file absolute_path AbsolutePath \
+pub const PATH_KEYS: &str = "file_path path filePath filename file target_file absolute_path AbsolutePath \
     notebook_path filepath file_name relative_path uri directory";
 /// Arguments that are a command.
-const COMMAND_KEYS: &str = "command cmd script commands command_line code";
+pub const COMMAND_KEYS: &str = "command cmd script commands command_line code";
 /// Arguments that are searched for.
 const QUERY_KEYS: &str = "pattern query regex search search_term glob_pattern q";
 const MAX_PATH_CHARS: usize = 300;
@@ -87,46 +88,32 @@ fn read_actions(name: &str, arguments: &Arguments<'_>, text: &str) -> Vec<ToolAc
         return patch_actions(&patch);
     }
     let one = |make: fn(String) -> ToolAction| path.clone().map(make).into_iter().collect();
-    let found = match &*plain {
-        "read"
-        | "readfile"
-        | "view"
-        | "viewfile"
-        | "open"
-        | "openfile"
-        | "cat"
-        | "readmanyfiles"
-        | "notebookread"
-        | "listcodedefinitionnames" => read_files(arguments, path.as_deref()),
-        "write" | "writefile" | "writetofile" | "savefile" | "newfile" => one(ToolAction::Write),
-        "create" | "createfile" => one(ToolAction::Create),
-        "edit" | "multiedit" | "replace" | "editfile" | "applydiff" | "searchandreplace"
-        | "insertcontent" | "strreplace" | "replaceinfile" | "notebookedit" | "insert" => {
-            one(ToolAction::Edit)
-        }
-        "delete" | "deletefile" | "remove" | "removefile" => one(ToolAction::Delete),
-        "move" | "movefile" | "rename" | "renamefile" => read_move(arguments),
-        "strreplaceeditor" | "strreplacebasededittool" | "texteditor" | "editor" => one(
+    let found = match kind_of_plain(&plain) {
+        Some(ToolKind::Read) => read_files(arguments, path.as_deref()),
+        Some(ToolKind::Write) => one(ToolAction::Write),
+        Some(ToolKind::Create) => one(ToolAction::Create),
+        Some(ToolKind::Edit) => one(ToolAction::Edit),
+        Some(ToolKind::Delete) => one(ToolAction::Delete),
+        Some(ToolKind::Move) => read_move(arguments),
+        Some(ToolKind::Editor) => one(
             match arguments.get("command").and_then(Json::text).as_deref() {
                 Some("view") => ToolAction::Read,
                 Some("create") => ToolAction::Create,
                 _ => ToolAction::Edit,
             },
         ),
-        "todowrite" | "updatetodolist" | "writetodos" | "updateplan" | "settodos" => {
+        Some(ToolKind::Todos) => {
             let list = arguments.get_any("todos plan items steps");
             let todos = list.map(|list| ToolAction::Todos(todo::read(list)));
             todos.into_iter().collect()
         }
-        "exitplanmode" => arguments
+        Some(ToolKind::Plan) => arguments
             .text("plan")
             .map(ToolAction::Plan)
             .into_iter()
             .collect(),
-        "grep" | "glob" | "search" | "find" | "ls" | "list" | "searchfiles" | "listfiles"
-        | "listdirectory" | "listdir" | "codebasesearch" | "searchfilecontent" | "websearch"
-        | "findfiles" | "grepsearch" | "filesearch" => read_search(arguments, path.clone()),
-        _ => Vec::new(),
+        Some(ToolKind::Search) => read_search(arguments, path.clone()),
+        Some(ToolKind::Patch | ToolKind::Web | ToolKind::Run) | None => Vec::new(),
     };
     if !found.is_empty() {
         return found;
@@ -175,14 +162,6 @@ fn guess_actions(
         &front.trim_end().replace('\n', ", "),
         160,
     ))]
-}
-
-/// Normalises a name: `mcp__files__read_file`, `functions.readFile` and `Read-File` are all `readfile`.
-fn plain_name(name: &str) -> String {
-    let last = name.rsplit("__").next().unwrap_or(name);
-    let last = last.rsplit(['.', ':', '/']).next().unwrap_or(last);
-    let letters = last.chars().filter(char::is_ascii_alphanumeric);
-    letters.take(60).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Reads a command: a text, or a list of words, of which a shell's last one is the command.

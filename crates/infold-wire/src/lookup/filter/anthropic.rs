@@ -2,7 +2,6 @@
 
 use super::{FilterState, Verdict, changed};
 use crate::Json;
-use crate::lookup::calls::is_call;
 use crate::message::block_is;
 use crate::reply::growing_json::{pick, raw, token_count, with_members};
 
@@ -20,7 +19,7 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
             }
         }
         b"content_block_start" => {
-            let is_ours = block.is_some_and(|block| is_call(&state.names, block));
+            let is_ours = block.is_some_and(|block| state.held.holds(block));
             let place = (!is_ours).then_some(state.next_index);
             state.lookups += usize::from(is_ours);
             let is_call = block.is_some_and(|block| block_is(block, "tool_use"));

@@ -28,6 +28,9 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
         {
             of_delta.push(("tool_calls", array(&calls)));
         }
+        if state.held.holds_legacy_calls() && delta.get("function_call").is_some() {
+            of_delta.push(("function_call", None));
+        }
         if !state.is_first() && delta.get("role").is_some() {
             of_delta.push(("role", None));
         }
@@ -118,9 +121,11 @@ fn filter_calls(state: &mut FilterState, calls: Json<'_>) -> Option<Vec<String>>
         // Some servers give all calls the same index: another id with a name is another call.
         let is_other = id.is_some() && name.is_some() && state.ids.get(&index) != id.as_ref();
         if !known || is_other {
+            let at = state.calls;
+            state.calls += 1;
             let is_ours = name
                 .as_deref()
-                .is_some_and(|name| state.names.tool(name).is_some());
+                .is_some_and(|name| state.held.holds_place(name, at));
             let place = (!is_ours).then(|| index.saturating_sub(state.lookups as u64));
             state.lookups += usize::from(is_ours);
             state.indexes.insert(index, place);

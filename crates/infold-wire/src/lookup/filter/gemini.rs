@@ -21,7 +21,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
     let is_end = finish.is_some_and(|finish| !finish.is_null());
     let parts = content.and_then(|content| content.get("parts"));
     if let (Some(content), Some(parts)) = (content, parts) {
-        let (left, count) = strip_list(&state.names, parts);
+        let (left, count) = strip_list(&state.held, parts);
         let calls = left.iter().any(|part| {
             let part = Json::checked(part.as_bytes());
             part.get("functionCall").is_some()

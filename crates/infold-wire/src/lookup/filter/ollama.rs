@@ -23,7 +23,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
     let mut changes = Vec::new();
     let calls = message.and_then(|message| message.get("tool_calls"));
     if let (Some(message), Some(calls)) = (message, calls) {
-        let (left, count) = strip_list(&state.names, calls);
+        let (left, count) = strip_list(&state.held, calls);
         state.has_client_calls |= !left.is_empty();
         if left.len() < count {
             state.lookups += count - left.len();

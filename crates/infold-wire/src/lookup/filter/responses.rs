@@ -1,8 +1,6 @@
 //! Events of a response.
 
 use super::{FilterState, Verdict, changed};
-use crate::lookup::calls::is_call_item;
-use crate::lookup::offer::is_ours;
 use crate::reply::growing_json::{pick, raw, token_count, with_members};
 use crate::{Json, JsonKind};
 
@@ -68,7 +66,7 @@ fn place(state: &mut FilterState, index: u64, item: Option<Json<'_>>) -> Option<
     if let Some(place) = state.indexes.get(&index) {
         return *place;
     }
-    let is_ours = item.is_some_and(|item| is_call_item(&state.names, item));
+    let is_ours = item.is_some_and(|item| state.held.holds_item(item));
     let place = (!is_ours).then_some(state.next_index);
     state.lookups += usize::from(is_ours);
     state.next_index += u64::from(!is_ours);
@@ -117,7 +115,7 @@ pub(in crate::lookup) fn output(state: &FilterState, response: Json<'_>) -> Vec<
     } else {
         let left = output
             .into_iter()
-            .filter(|item| !is_call_item(&state.names, *item));
+            .filter(|item| !state.held.holds_item(*item));
         items.extend(left.map(raw));
     }
     items
@@ -132,7 +130,9 @@ pub(in crate::lookup) fn of_response(
     if let Some(tools) = without_ours(state, response) {
         changes.push(("tools", Some(tools)));
     }
-    if state.lookups > 0 || !state.is_first() {
+    let held = response.get("output").into_iter().flat_map(Json::elements);
+    let has_held = held.into_iter().any(|item| state.held.holds_item(item));
+    if state.lookups > 0 || has_held || !state.is_first() {
         let items = output(state, response);
         changes.push(("output", Some(format!("[{}]", items.join(",")))));
     }
@@ -153,7 +153,7 @@ pub(in crate::lookup) fn of_response(
 fn without_ours(state: &FilterState, response: Json<'_>) -> Option<String> {
     let tools = response.get("tools")?;
     let all: Vec<Json<'_>> = tools.elements().collect();
-    let left = all.iter().filter(|tool| !is_ours(&state.names, **tool));
+    let left = all.iter().filter(|tool| !state.held.offers(**tool));
     let left: Vec<String> = left.map(|tool| raw(*tool)).collect();
     (left.len() < all.len()).then(|| format!("[{}]", left.join(",")))
 }

@@ -1,0 +1,408 @@
+//! Applies the policy for tools to a request: what is shown, and what its calls are checked against.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use infold_store::{Log, ToolsShownLine, What};
+use infold_tools::{
+    OfferedTool, Policy, Projection, ShownTools, Situation, ToolVerdict, Validators,
+};
+use infold_wire::lookup::CallJudge;
+use infold_wire::tool_list::EditedTools;
+use infold_wire::tools::{ToolChoice, write_tool_choice};
+use infold_wire::{Json, JsonKind, Wire};
+use quick_cache::sync::Cache;
+
+use crate::conversations::{Blocking, Core};
+use crate::parsed_request::ParsedRequest;
+use crate::pool::TaskLease;
+use crate::{ConversationError, IncomingBody, ModelCall, OutgoingBody};
+
+/// The policy, and what it came to for the tools of recent requests.
+#[derive(Debug)]
+pub(crate) struct ToolPolicy {
+    policy: Arc<Policy>,
+    validators: Arc<Validators>,
+    projected: Cache<(u128, Situation), Arc<ProjectedTools>>,
+}
+
+/// So many lists of tools are remembered.
+const MAX_CACHED_LISTS: usize = 64;
+/// So far back the last event about tools is looked for.
+const MAX_SEARCHED_EVENTS: u64 = 10_000;
+
+/// A list of tools, projected.
+#[derive(Debug)]
+struct ProjectedTools {
+    edited: EditedTools,
+    shown: ShownTools,
+    line: ToolsShownLine,
+}
+
+/// What the policy does to one request.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestTools {
+    /// Members of the request that change: where they stand, and their new values; none if they are left out.
+    edits: Vec<MemberEdit>,
+    shown: Arc<ProjectedTools>,
+    /// The event that says what is shown.
+    pub line: ToolsShownLine,
+}
+
+#[derive(Clone, Debug)]
+struct MemberEdit {
+    name: String,
+    /// The value; or the whole member with a comma, if it is left out.
+    range: Range<u64>,
+    value: Option<Bytes>,
+}
+
+/// Stands where no tool is left: Anthropic takes no conversation with calls that has no tools.
+const PLACEHOLDER_NAME: &str = "no_tool";
+const PLACEHOLDER: &str = r#"[{"name":"no_tool","description":"No tool may be called now.","input_schema":{"type":"object","properties":{}}}]"#;
+
+impl ToolPolicy {
+    pub fn new(policy: Arc<Policy>) -> ToolPolicy {
+        ToolPolicy {
+            policy,
+            validators: Arc::default(),
+            projected: Cache::new(MAX_CACHED_LISTS),
+        }
+    }
+
+    fn project(&self, tools: Option<&[u8]>, situation: &Situation) -> ProjectedTools {
+        let json = tools.and_then(|tools| Json::parse(tools).ok());
+        let tools = json.map(OfferedTool::read_all).unwrap_or_default();
+        let projection = self.policy.project(&tools, situation, &self.validators);
+        let mut shown = ShownTools::new(
+            Arc::clone(&self.policy),
+            Arc::clone(&self.validators),
+            &tools,
+            &projection,
+        );
+        shown.hide(PLACEHOLDER_NAME, "it does nothing");
+        let edited = match json {
+            Some(json) if !tools.is_empty() => projection.apply(json),
+            _ => EditedTools::Unchanged,
+        };
+        ProjectedTools {
+            edited,
+            shown,
+            line: shown_line(&projection),
+        }
+    }
+}
+
+fn shown_line(projection: &Projection) -> ToolsShownLine {
+    let texts = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+    let hidden = projection.decisions.iter();
+    let hidden = hidden.filter_map(|decision| match &decision.verdict {
+        ToolVerdict::Hidden(reason) => Some((decision.name.clone(), reason.to_string())),
+        ToolVerdict::Shown | ToolVerdict::Narrowed { .. } => None,
+    });
+    ToolsShownLine {
+        phase: projection.situation.phase().to_owned(),
+        environment: projection.situation.environment().name().to_owned(),
+        shown: texts(projection.shown_names()),
+        narrowed: texts(projection.narrowed_names()),
+        hidden: hidden.collect(),
+        choice: None,
+    }
+}
+
+impl Core {
+    /// Applies the policy to the tools of a request: the inner one is none if there is no policy; none if that would take its
+    /// time and must not. What cannot be checked is an error.
+    pub fn project_tools(
+        &self,
+        call: &ModelCall,
+        parsed: &ParsedRequest,
+        blocking: Blocking,
+    ) -> Result<Option<Option<RequestTools>>, ConversationError> {
+        let Some(policy) = &self.tool_policy else {
+            return Ok(Some(None));
+        };
+        let request = RequestMembers { call, parsed };
+        request.check()?;
+        // A task has no situation of its own yet: it is that of the policy.
+        let situation = policy.policy.situation();
+        let tools = request.bytes("tools")?;
+        let key = self
+            .digests
+            .prefixes
+            .hasher
+            .hash(tools.as_deref().unwrap_or_default());
+        let key = (key, situation.clone());
+        let shown = match policy.projected.get(&key) {
+            Some(shown) => shown,
+            // Schemas that were not seen before are compiled.
+            None if blocking == Blocking::Forbidden => return Ok(None),
+            None => {
+                let shown = Arc::new(policy.project(tools.as_deref(), situation));
+                policy.projected.insert(key, Arc::clone(&shown));
+                shown
+            }
+        };
+        request.edited(shown).map(|tools| Some(Some(tools)))
+    }
+
+    /// Records which tools are shown, if that changed.
+    pub fn record_tools_shown(
+        &self,
+        open: &mut TaskLease,
+        line: &ToolsShownLine,
+    ) -> Result<(), ConversationError> {
+        if open.tools_shown.is_none() {
+            open.tools_shown = last_shown(open.log())?;
+        }
+        if open.tools_shown.as_ref() == Some(line) {
+            return Ok(());
+        }
+        open.writer.tools_shown(line.clone())?;
+        open.tools_shown = Some(line.clone());
+        open.wrote();
+        let event = serde_json::json!({
+            "phase": line.phase,
+            "environment": line.environment,
+            "shown": line.shown,
+            "narrowed": line.narrowed,
+        });
+        self.publish(open.id, "tools_shown", event.to_string());
+        Ok(())
+    }
+}
+
+/// Finds the last event that says which tools are shown.
+fn last_shown(log: &Log) -> Result<Option<ToolsShownLine>, ConversationError> {
+    let last = log.state().at().event;
+    let first = last.saturating_sub(MAX_SEARCHED_EVENTS);
+    let ids = (first + 1..=last)
+        .rev()
+        .filter_map(infold_log::EventId::new);
+    for id in ids {
+        if let What::ToolsShown(line) = log.event(id)?.what {
+            return Ok(Some(line));
+        }
+    }
+    Ok(None)
+}
+
+impl RequestTools {
+    /// Returns the new value of a member: the inner one is none if it is left out; none if it stays as it is.
+    pub fn member(&self, name: &str) -> Option<Option<&Bytes>> {
+        let edit = self.edits.iter().find(|edit| edit.name == name)?;
+        Some(edit.value.as_ref())
+    }
+
+    /// Puts the changed members into a request, wherever it has the client's own.
+    pub fn apply(&self, outgoing: OutgoingBody) -> OutgoingBody {
+        self.edits.iter().fold(outgoing, |outgoing, edit| {
+            let value = edit.value.clone().unwrap_or_default();
+            outgoing.replace(edit.range.clone(), value)
+        })
+    }
+
+    /// Says whether the request has tools, so that it may have calls.
+    pub fn has_tools(&self) -> bool {
+        !self.line.shown.is_empty()
+    }
+
+    /// Judges the calls of its reply.
+    pub fn judge(&self) -> CallJudge {
+        let shown = Arc::clone(&self.shown);
+        Arc::new(move |name, arguments| {
+            let checked = shown.shown.check(name, arguments);
+            checked.err().map(|refusal| refusal.to_string())
+        })
+    }
+}
+
+/// The members of a request that have to do with tools.
+struct RequestMembers<'a> {
+    call: &'a ModelCall,
+    parsed: &'a ParsedRequest,
+}
+
+impl RequestMembers<'_> {
+    fn range(&self, name: &str) -> Option<Range<u64>> {
+        self.parsed.envelope.member(name)
+    }
+
+    fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>, ConversationError> {
+        let range = self.range(name);
+        let bytes = range.map(|range| self.call.body.part(&range).map(|it| it.into_owned()));
+        Ok(bytes.transpose()?)
+    }
+
+    /// Refuses what cannot be checked.
+    fn check(&self) -> Result<(), ConversationError> {
+        let holds = |name: &str, of: &dyn Fn(Json<'_>) -> bool| {
+            let bytes = self.bytes(name)?;
+            let json = bytes.as_deref().and_then(|bytes| Json::parse(bytes).ok());
+            Ok::<bool, ConversationError>(json.is_some_and(|json| !json.is_null() && of(json)))
+        };
+        let many = |json: Json<'_>| json.number().is_some_and(|count| count > 1.0);
+        let candidates = |json: Json<'_>| {
+            let [camel, snake] = json.pick(["candidateCount", "candidate_count"]);
+            camel.or(snake).is_some_and(many)
+        };
+        let unchecked = match self.call.wire {
+            Wire::Chat if holds("functions", &|_| true)? => Some("`functions`: use `tools`"),
+            Wire::Chat if holds("n", &many)? => Some("several choices (`n`)"),
+            Wire::Responses if holds("background", &|json| json.is_true())? => Some("`background`"),
+            Wire::Responses if holds("prompt", &|_| true)? => Some("a stored `prompt`"),
+            Wire::Gemini
+                if holds("cachedContent", &|_| true)? || holds("cached_content", &|_| true)? =>
+            {
+                Some("`cachedContent`")
+            }
+            Wire::Gemini
+                if holds("generationConfig", &candidates)?
+                    || holds("generation_config", &candidates)? =>
+            {
+                Some("several candidates")
+            }
+            _ => None,
+        };
+        match unchecked {
+            Some(what) => Err(ConversationError::Policy(format!(
+                "a policy for tools is in force, and calls cannot be checked with {what}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns what the projection changes in this request.
+    fn edited(&self, shown: Arc<ProjectedTools>) -> Result<RequestTools, ConversationError> {
+        let wire = self.call.wire;
+        let mut line = shown.line.clone();
+        let mut edits = MemberEdits::default();
+        let choice_name = match wire {
+            Wire::Gemini if self.range("tool_config").is_some() => "tool_config",
+            Wire::Gemini => "toolConfig",
+            _ => "tool_choice",
+        };
+        let choice = self.bytes(choice_name)?;
+        let choice = choice.as_deref().and_then(|bytes| Json::parse(bytes).ok());
+        let hidden = choice.and_then(|choice| {
+            let names = chosen_names(wire, choice);
+            let is_hidden = |name: &String| line.hidden.iter().any(|(hidden, _)| hidden == name);
+            names.into_iter().find(is_hidden)
+        });
+        match &shown.edited {
+            EditedTools::Unchanged => {}
+            EditedTools::Changed(tools) => {
+                edits.set("tools", self.range("tools"), tools.clone());
+                if hidden.is_some() {
+                    let auto = write_tool_choice(ToolChoice::Auto, wire);
+                    edits.set(choice_name, self.range(choice_name), auto.into_bytes());
+                }
+            }
+            EditedTools::Empty if wire == Wire::Anthropic => {
+                edits.set("tools", self.range("tools"), PLACEHOLDER.into());
+                let none = write_tool_choice(ToolChoice::None, wire);
+                edits.set(choice_name, self.range(choice_name), none.into_bytes());
+            }
+            EditedTools::Empty => {
+                for name in ["tools", choice_name, "parallel_tool_calls"] {
+                    edits.remove(name, self.range(name), &self.call.body)?;
+                }
+            }
+        }
+        line.choice = hidden;
+        Ok(RequestTools {
+            edits: edits.0,
+            shown,
+            line,
+        })
+    }
+}
+
+#[derive(Default)]
+struct MemberEdits(Vec<MemberEdit>);
+
+impl MemberEdits {
+    fn set(&mut self, name: &str, range: Option<Range<u64>>, value: Vec<u8>) {
+        self.0.extend(range.map(|range| MemberEdit {
+            name: name.to_owned(),
+            range,
+            value: Some(value.into()),
+        }));
+    }
+
+    /// Leaves a member out, with the comma before it, or behind it if it is the first that is left.
+    fn remove(
+        &mut self,
+        name: &str,
+        range: Option<Range<u64>>,
+        body: &IncomingBody,
+    ) -> Result<(), ConversationError> {
+        let Some(value) = range else { return Ok(()) };
+        /// A name and the white space around it are not longer.
+        const MAX_GAP_BYTES: u64 = 4096;
+        let start = value.start.saturating_sub(MAX_GAP_BYTES);
+        let before = body.part(&(start..value.start))?.into_owned();
+        let after = body
+            .part(&(value.end..(value.end + MAX_GAP_BYTES).min(body.len())))?
+            .into_owned();
+        let unreadable =
+            || ConversationError::Policy(format!("the member `{name}` cannot be left out"));
+        let key = infold_wire::quote(name);
+        let at = memchr::memmem::rfind(&before, key.as_bytes()).ok_or_else(unreadable)?;
+        let key_start = start + at as u64;
+        let space = before[..at].iter().rev();
+        let space = space.take_while(|byte| byte.is_ascii_whitespace()).count();
+        let comma = at.checked_sub(space + 1).filter(|at| before[*at] == b',');
+        let comma = comma.map(|at| start + at as u64);
+        let is_taken = |at: u64| self.0.iter().any(|edit| edit.range.contains(&at));
+        let range = match comma.filter(|at| !is_taken(*at)) {
+            Some(comma) => comma..value.end,
+            None => {
+                let space = after.iter().take_while(|byte| byte.is_ascii_whitespace());
+                let space = space.count();
+                let has_comma = after.get(space) == Some(&b',');
+                let end = value.end + if has_comma { space as u64 + 1 } else { 0 };
+                key_start..end
+            }
+        };
+        self.0.push(MemberEdit {
+            name: name.to_owned(),
+            range,
+            value: None,
+        });
+        Ok(())
+    }
+}
+
+/// Returns the names of tools that a choice demands, or is limited to.
+fn chosen_names(wire: Wire, choice: Json<'_>) -> Vec<String> {
+    let text = |json: Option<Json<'_>>| Some(json?.text()?.into_owned());
+    if wire == Wire::Gemini {
+        let [camel, snake] = choice.pick(["functionCallingConfig", "function_calling_config"]);
+        let names = camel.or(snake).and_then(|config| {
+            let [camel, snake] = config.pick(["allowedFunctionNames", "allowed_function_names"]);
+            camel.or(snake)
+        });
+        let names = names.into_iter().flat_map(Json::elements);
+        return names.filter_map(|name| text(Some(name))).collect();
+    }
+    if choice.kind() != JsonKind::Object {
+        return Vec::new();
+    }
+    let one = |json: Json<'_>| {
+        let [name, function, custom, server, kind] =
+            json.pick(["name", "function", "custom", "server_label", "type"]);
+        let inner = || text(function.or(custom)?.get("name"));
+        let server = || Some(format!("mcp__{}", text(server)?));
+        text(name)
+            .or_else(inner)
+            .or_else(server)
+            .or_else(|| text(kind))
+    };
+    let allowed = choice.get("allowed_tools").unwrap_or(choice);
+    match allowed.get("tools") {
+        Some(tools) => tools.elements().filter_map(one).collect(),
+        None => one(choice).into_iter().collect(),
+    }
+}

@@ -1,0 +1,170 @@
+//! Categories: what a tool is for. Phases show tools by them.
+
+use infold_wire::tool_action::{ToolKind, plain_name, tool_kind};
+
+/// The categories that a phase can show.
+pub const CATEGORIES: [&str; 16] = [
+    "search", "analyze", "estimate", "read", "write", "delete", "execute", "modify", "test",
+    "deploy", "evaluate", "compare", "measure", "verify", "audit", "approve",
+];
+
+/// The category of tools that belong to every phase: they steer the work and touch nothing.
+pub const CONTROL: &str = "control";
+
+/// The phases, and the categories that each shows.
+pub(crate) const PHASES: [(&str, &[&str]); 4] = [
+    ("planning", &["search", "analyze", "estimate", "read"]),
+    (
+        "executing",
+        &[
+            "read", "write", "delete", "execute", "modify", "test", "deploy",
+        ],
+    ),
+    (
+        "reflecting",
+        &["evaluate", "test", "compare", "measure", "read"],
+    ),
+    ("verifying", &["verify", "audit", "approve", "test", "read"]),
+];
+
+/// Returns the category that a name means: `readFile` means `read`.
+pub(crate) fn canonical(category: &str) -> &str {
+    match category {
+        "readFile" => "read",
+        "writeFile" => "write",
+        "deleteFile" => "delete",
+        other => other,
+    }
+}
+
+/// Returns what tools of a category require, unless the policy says otherwise.
+pub(crate) fn default_permission(category: &str) -> Option<&'static str> {
+    Some(match category {
+        "read" => "read",
+        "search" => "search",
+        "write" | "modify" => "write",
+        "delete" => "admin",
+        "execute" => "execute",
+        "deploy" => "deploy",
+        _ => return None,
+    })
+}
+
+/// Returns the priority of tools of a category, unless the policy says otherwise.
+pub(crate) fn default_priority(category: Option<&str>) -> u32 {
+    match category {
+        Some(CONTROL) => 100,
+        Some("read") => 90,
+        Some("write" | "modify") => 85,
+        Some("search") => 80,
+        Some("test") => 75,
+        Some("deploy") => 60,
+        Some("delete") => 50,
+        Some(_) => 70,
+        None => 40,
+    }
+}
+
+/// Returns the category of a well-known tool by its name; none if the name is not known.
+pub fn built_in_category(name: &str) -> Option<&'static str> {
+    let plain = plain_name(name);
+    let is_control = matches!(
+        &*plain,
+        "setphase" | "done" | "recall" | "searchhistory" | "infoldrecall" | "infoldsearchhistory"
+    );
+    if is_control {
+        return Some(CONTROL);
+    }
+    // Tools of servers first: `git_commit` of a server is no more a file than its `move` is.
+    let listed = WELL_KNOWN.iter().find_map(|(category, names)| {
+        let mut names = names.split_ascii_whitespace();
+        names.any(|known| known == plain).then_some(*category)
+    });
+    let same = || CATEGORIES.into_iter().find(|category| *category == plain);
+    listed
+        .or_else(same)
+        .or_else(|| tool_kind(name).map(category_of_kind))
+}
+
+/// Returns whether a tool runs more than the command that it is given: another agent, code, or what an earlier command waits for.
+/// There is nothing to narrow it by.
+pub(crate) fn runs_more_than_commands(name: &str) -> bool {
+    let plain = plain_name(name);
+    let listed = WELL_KNOWN
+        .iter()
+        .find(|(category, _)| *category == "execute");
+    let listed = listed.map_or("", |(_, names)| names);
+    let mut names = listed.split_ascii_whitespace().chain([
+        "task",
+        "agent",
+        "spawnagent",
+        "writestdin",
+        "codeinterpreter",
+        "codeexecution",
+        "python",
+        "jsrepl",
+    ]);
+    names.any(|known| known == plain)
+}
+
+fn category_of_kind(kind: ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Read => "read",
+        ToolKind::Write | ToolKind::Create => "write",
+        ToolKind::Edit | ToolKind::Patch | ToolKind::Move | ToolKind::Editor => "modify",
+        ToolKind::Delete => "delete",
+        ToolKind::Todos | ToolKind::Plan => CONTROL,
+        ToolKind::Search | ToolKind::Web => "search",
+        ToolKind::Run => "execute",
+    }
+}
+
+/// Tools that have no files, patterns or commands to be told by, as agents and servers name them: Claude Code, Codex, Gemini CLI,
+/// opencode, goose; the MCP servers filesystem, git, memory, fetch, time, sequential thinking, GitHub and Playwright.
+const WELL_KNOWN: [(&str, &str); 10] = [
+    (
+        CONTROL,
+        "todo todoread todowrite taskcreate taskget taskupdate tasklist enterplanmode askuserquestion askuser question requestuserinput \
+         askfollowupquestion attemptcompletion sequentialthinking think finish toolsearch discovertools reportfindings schedulewakeup \
+         creategoal updategoal updatetopic",
+    ),
+    (
+        "read",
+        "bashoutput taskoutput viewimage readmultiplefiles readtextfile readmediafile getfileinfo listalloweddirectories \
+         listmcpresources listmcpresourcestool listmcpresourcetemplates readmcpresource readmcpresourcetool readresource \
+         listresources skill loadskill activateskill getinternaldocs clihelp readgraph opennodes getcurrenttime converttime \
+         gitstatus gitdiff gitdiffunstaged gitdiffstaged gitlog gitshow gitbranch getfilecontents getissue listissues \
+         getpullrequest listpullrequests listcommits getcommit listbranches getme browsersnapshot browsertakescreenshot \
+         browserconsolemessages browsernetworkrequests readthread wait waitagent cronlist getgoal listapps load readimage",
+    ),
+    (
+        "search",
+        "codesearch searchnodes searchcode searchrepositories searchissues searchusers directorytree listdirectorywithsizes tree \
+         bravewebsearch searchavailableextensions",
+    ),
+    (
+        "analyze",
+        "lsp diagnostics getdiagnostics codebaseinvestigator",
+    ),
+    (
+        "write",
+        "savememory createdirectory createentities createrelations addobservations rememberfact gitinit createissue addissuecomment \
+         remember writeplan createapp",
+    ),
+    (
+        "modify",
+        "patch gitadd gitcommit gitcheckout gitcreatebranch createorupdatefile pushfiles updateissue createbranch createpullrequest enterworktree exitworktree iterateapp",
+    ),
+    (
+        "delete",
+        "deleteentities deleteobservations deleterelations gitreset deleteapp",
+    ),
+    (
+        "execute",
+        "killshell killbash taskstop slashcommand sendinput closeagent resumeagent delegate dynamictask subagent generalist \
+         browsernavigate browserclick browsertype browserevaluate browserfillform browserpresskey computer computeruse batch \
+         croncreate crondelete sendmessage workflow invokeagent manageextensions",
+    ),
+    ("test", "runtests runtest unittest"),
+    ("deploy", "mergepullrequest publish release"),
+];

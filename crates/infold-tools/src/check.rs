@@ -1,0 +1,213 @@
+//! Checks calls against what was shown.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use infold_wire::tools::lowercase_schema;
+use infold_wire::{Json, JsonKind};
+use serde_json::Value;
+
+use crate::{OfferedTool, Policy, Projection, Situation, ToolVerdict, UnknownTools, Validators};
+
+/// The tools that a model was shown, against which its calls are checked.
+#[derive(Clone, Debug)]
+pub struct ShownTools {
+    policy: Arc<Policy>,
+    situation: Situation,
+    validators: Arc<Validators>,
+    /// The schema of each tool that is shown.
+    shown: HashMap<String, Option<String>>,
+    /// Why the others are not.
+    hidden: HashMap<String, String>,
+    /// The names that are shown, those with the highest priority first.
+    names: Vec<String>,
+}
+
+/// Why a call is refused, in words that the model can act on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallRefusal {
+    /// The tool that was called.
+    pub tool: String,
+    /// Why the call was refused.
+    pub why: String,
+    /// What can be done instead.
+    pub instead: String,
+}
+
+impl fmt::Display for CallRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CallRefusal { tool, why, instead } = self;
+        write!(
+            f,
+            "The call of `{tool}` was refused and not executed: {why}. {instead}"
+        )
+    }
+}
+
+/// So many errors of a call are told.
+const MAX_ERRORS: usize = 5;
+/// A longer error is cut.
+const MAX_ERROR_CHARS: usize = 400;
+/// So many names are told.
+const MAX_NAMES: usize = 40;
+/// Longer arguments are refused where they have to be checked.
+const MAX_ARGUMENTS_BYTES: usize = 16 << 20;
+
+impl ShownTools {
+    /// Remembers what a projection shows.
+    pub fn new(
+        policy: Arc<Policy>,
+        validators: Arc<Validators>,
+        tools: &[OfferedTool],
+        projection: &Projection,
+    ) -> ShownTools {
+        let (mut shown, mut hidden) = (HashMap::new(), HashMap::new());
+        for (tool, decision) in tools.iter().zip(&projection.decisions) {
+            let name = || tool.name().to_owned();
+            match &decision.verdict {
+                ToolVerdict::Shown => drop(shown.insert(name(), tool.schema.clone())),
+                ToolVerdict::Narrowed { schema, .. } => {
+                    shown.insert(name(), Some(schema.clone()));
+                }
+                ToolVerdict::Hidden(reason) => {
+                    hidden.entry(name()).or_insert_with(|| reason.to_string());
+                }
+            }
+        }
+        let names = projection.shown_names().into_iter().map(str::to_owned);
+        ShownTools {
+            situation: projection.situation.clone(),
+            names: names.collect(),
+            policy,
+            validators,
+            shown,
+            hidden,
+        }
+    }
+
+    /// Hides a tool that the request does not have from its client.
+    pub fn hide(&mut self, name: &str, why: &str) {
+        if !self.shown.contains_key(name) {
+            self.hidden.insert(name.to_owned(), why.to_owned());
+        }
+    }
+
+    /// Checks a call: whether the tool is shown, and its arguments are what its schema allows.
+    ///
+    /// `arguments` is the object, or a string with it.
+    pub fn check(&self, name: &str, arguments: Option<Json<'_>>) -> Result<(), CallRefusal> {
+        let refuse = |why: String, instead: String| CallRefusal {
+            tool: name.to_owned(),
+            why,
+            instead,
+        };
+        let Some(schema) = self.shown.get(name) else {
+            return self
+                .hidden_reason(name)
+                .map_or(Ok(()), |why| Err(refuse(why, self.others())));
+        };
+        let Some(schema) = schema else {
+            return Ok(());
+        };
+        let validator = match self.validators.get(&checked_schema(schema)) {
+            Ok(validator) => validator,
+            Err(_) if self.allows_unknown() => return Ok(()),
+            Err(error) => return Err(refuse(error.to_string(), self.others())),
+        };
+        let again = || "Correct the arguments and call it again, or go on without it.".to_owned();
+        let value = read_arguments(arguments).map_err(|why| refuse(why, again()))?;
+        let errors: Vec<String> = validator
+            .iter_errors(&value)
+            .take(MAX_ERRORS)
+            .map(|error| {
+                let place = error
+                    .instance_path()
+                    .as_str()
+                    .trim_start_matches('/')
+                    .to_owned();
+                let text = cut(&error.to_string());
+                if place.is_empty() {
+                    text
+                } else {
+                    format!("`{place}`: {text}")
+                }
+            })
+            .collect();
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(refuse(
+                format!("its arguments are not allowed: {}", errors.join("; ")),
+                again(),
+            ))
+        }
+    }
+
+    /// Returns why a tool that is not shown may not be called; none if it may.
+    fn hidden_reason(&self, name: &str) -> Option<String> {
+        if let Some(why) = self.hidden.get(name) {
+            return Some(why.clone());
+        }
+        // The request does not have it: what would become of it if it had?
+        let decision =
+            self.policy
+                .decide(&OfferedTool::named(name), &self.situation, &self.validators);
+        match decision.verdict {
+            ToolVerdict::Hidden(reason) => Some(reason.to_string()),
+            ToolVerdict::Shown | ToolVerdict::Narrowed { .. } => None,
+        }
+    }
+
+    fn allows_unknown(&self) -> bool {
+        self.policy.unknown_tools(self.situation.environment()) == UnknownTools::Allow
+    }
+
+    fn others(&self) -> String {
+        match &*self.names {
+            [] => "No tool may be called now: answer without one.".to_owned(),
+            names => {
+                let more = match names.len().saturating_sub(MAX_NAMES) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let names = names.iter().take(MAX_NAMES).map(String::as_str);
+                let names: Vec<&str> = names.collect();
+                format!("Tools that may be called now: {}{more}.", names.join(", "))
+            }
+        }
+    }
+}
+
+/// Returns a schema as it is checked: Gemini's types are in upper case.
+pub(crate) fn checked_schema(schema: &str) -> Cow<'_, str> {
+    match Json::parse(schema.as_bytes()) {
+        Ok(json) => lowercase_schema(json),
+        Err(_) => Cow::Borrowed(schema),
+    }
+}
+
+fn read_arguments(arguments: Option<Json<'_>>) -> Result<Value, String> {
+    let Some(arguments) = arguments else {
+        return Ok(Value::Object(serde_json::Map::new()));
+    };
+    let text = match arguments.kind() {
+        JsonKind::String => arguments.text().unwrap_or_default(),
+        _ => String::from_utf8_lossy(arguments.bytes()),
+    };
+    if text.trim().is_empty() || text.trim() == "null" {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    if text.len() > MAX_ARGUMENTS_BYTES {
+        return Err("its arguments are too long to be checked".to_owned());
+    }
+    serde_json::from_str(&text).map_err(|error| format!("its arguments are not JSON: {error}"))
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_ERROR_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

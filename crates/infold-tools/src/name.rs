@@ -1,0 +1,71 @@
+//! Names that nobody knows, and the known ones that look most like them.
+
+/// A name that is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no {kind} `{name}`{}", instead(.nearest.as_deref(), .valid))]
+pub struct UnknownName {
+    /// What it would be the name of.
+    pub kind: &'static str,
+    /// The name.
+    pub name: String,
+    /// The known name that looks most like it.
+    pub nearest: Option<String>,
+    /// All known names.
+    pub valid: Vec<String>,
+}
+
+impl UnknownName {
+    /// Says that a name is none of these.
+    pub(crate) fn new<'a>(
+        kind: &'static str,
+        name: &str,
+        valid: impl IntoIterator<Item = &'a str>,
+    ) -> UnknownName {
+        let valid: Vec<String> = valid.into_iter().map(str::to_owned).collect();
+        UnknownName {
+            kind,
+            nearest: nearest(name, valid.iter().map(String::as_str)),
+            name: name.chars().take(MAX_NAME_CHARS).collect(),
+            valid,
+        }
+    }
+}
+
+/// Longer names are cut in messages.
+const MAX_NAME_CHARS: usize = 60;
+
+fn instead(nearest: Option<&str>, valid: &[String]) -> String {
+    match nearest {
+        Some(nearest) => format!("; did you mean `{nearest}`?"),
+        None => format!("; valid are {}", valid.join(", ")),
+    }
+}
+
+/// Returns the name that looks most like `name`, if any looks like it at all.
+fn nearest<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let letters = |text: &str| -> Vec<char> {
+        let plain = text.chars().take(MAX_NAME_CHARS);
+        plain.flat_map(char::to_lowercase).collect()
+    };
+    let name = letters(name);
+    let all = all
+        .into_iter()
+        .map(|one| (distance(&name, &letters(one)), one));
+    let (distance, best) = all.min_by_key(|(distance, _)| *distance)?;
+    (distance <= name.len().div_ceil(3).max(2)).then(|| best.to_owned())
+}
+
+/// Counts the characters that must be changed, added or left out to make `a` of `b`.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, one) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, other) in b.iter().enumerate() {
+            let change = diagonal + usize::from(one != other);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

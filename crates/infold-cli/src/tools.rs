@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use infold::Config;
+use infold::layers::task_situation;
 use infold_log::EventId;
 use infold_store::{Contexts, Log, What, iso};
 use infold_tools::{
@@ -85,18 +86,23 @@ fn project(
             &built_in
         }
     };
+    let (tools, state) = match &args.task {
+        Some(task) => {
+            let log = contexts.read(contexts.resolve(task)?)?;
+            let tools = last_tools(&log).map_err(|error| error.about(&short(task)))?;
+            let state = task_situation(&log, log.state().shown(), infold_store::now())?;
+            (tools, state)
+        }
+        None => (policy.defined_tools(), SituationChange::default()),
+    };
+    let permissions = Some(args.permissions.clone()).filter(|given| !given.is_empty());
     let change = SituationChange {
-        phase: args.phase.clone(),
-        permissions: Some(args.permissions.clone()).filter(|given| !given.is_empty()),
-        environment: args.environment.clone(),
-        is_urgent: args.urgent.then_some(true),
+        phase: args.phase.clone().or(state.phase),
+        permissions: permissions.or(state.permissions),
+        environment: args.environment.clone().or(state.environment),
+        is_urgent: args.urgent.then_some(true).or(state.is_urgent),
     };
     let situation = policy.situation_with(&change).map_err(CliError::usage)?;
-    let tools = match &args.task {
-        Some(task) => last_tools(&contexts.read(contexts.resolve(task)?)?)
-            .map_err(|error| error.about(&short(task)))?,
-        None => policy.defined_tools(),
-    };
     if tools.is_empty() {
         note(out.is_json(), "there are no tools to choose from");
     }

@@ -5,6 +5,7 @@ mod derived;
 mod state_file;
 mod context;
 mod change_json;
+mod situation;
 
 pub use change_json::{built_json, read_changes, state_json};
 pub use context::{
@@ -13,6 +14,7 @@ pub use context::{
 };
 pub use derived::fill;
 pub use infold_layers as model;
+pub use situation::task_situation;
 pub use state_file::{StateFileError, read_state_file};
 pub use state_log::{StateError, change_state, read_state};
 

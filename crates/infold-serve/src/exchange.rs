@@ -134,7 +134,7 @@ impl Exchange {
             frame: core.frame_with_lookups(core.frame_size(call, parsed)?, open.log()),
             ..aim.map_err(|error| ConversationError::Internal(error.to_string()))?
         };
-        let Some(tools) = core.project_tools(call, parsed, blocking)? else {
+        let Some(tools) = core.project_tools(call, parsed, open.log(), blocking)? else {
             return Ok(None);
         };
         self.tools = tools;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use infold::layers::task_situation;
 use infold_store::{Log, ToolsShownLine, What};
 use infold_tools::{
     OfferedTool, Policy, Projection, ShownTools, Situation, ToolVerdict, Validators,
@@ -118,6 +119,7 @@ impl Core {
         &self,
         call: &ModelCall,
         parsed: &ParsedRequest,
+        log: &Log,
         blocking: Blocking,
     ) -> Result<Option<Option<RequestTools>>, ConversationError> {
         let Some(policy) = &self.tool_policy else {
@@ -125,8 +127,16 @@ impl Core {
         };
         let request = RequestMembers { call, parsed };
         request.check()?;
-        // A task has no situation of its own yet: it is that of the policy.
-        let situation = policy.policy.situation();
+        let shown = log.state().shown();
+        let has_state = shown.state_changes().last.is_some();
+        if has_state && blocking == Blocking::Forbidden {
+            return Ok(None);
+        }
+        let change = task_situation(log, shown, infold_store::now())?;
+        let situation = policy.policy.situation_with(&change);
+        let situation = situation.map_err(|error| {
+            ConversationError::Internal(format!("the state of the task: {error}"))
+        })?;
         let tools = request.bytes("tools")?;
         let key = self
             .digests
@@ -139,7 +149,7 @@ impl Core {
             // Schemas that were not seen before are compiled.
             None if blocking == Blocking::Forbidden => return Ok(None),
             None => {
-                let shown = Arc::new(policy.project(tools.as_deref(), situation));
+                let shown = Arc::new(policy.project(tools.as_deref(), &situation));
                 policy.projected.insert(key, Arc::clone(&shown));
                 shown
             }

@@ -54,11 +54,7 @@ pub(super) fn answer(
     answers
 }
 
-fn look_up(
-    history: Option<&History>,
-    tool: LookupTool,
-    call: &HeldCall,
-) -> Result<String, String> {
+fn look_up(history: Option<&History>, tool: LookupTool, call: &HeldCall) -> Result<String, String> {
     let arguments = call.arguments.iter().cloned();
     let arguments: Map<String, Value> = arguments
         .map(|(name, value)| (name, Value::String(value)))

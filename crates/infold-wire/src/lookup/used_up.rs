@@ -9,12 +9,17 @@ pub const NO_LOOKUP_LEFT: &str = "no look-ups are left in this turn: answer with
 const USED_UP_TEXT: &str = "[Infold: the look-ups are used up, and the model asked for more of them instead of answering.]";
 
 /// What the client is told if the model goes on calling tools that it may not use.
-const REFUSED_TEXT: &str = "[Infold: the model went on making calls that are refused instead of answering.]";
+const REFUSED_TEXT: &str =
+    "[Infold: the model went on making calls that are refused instead of answering.]";
 
 /// Returns a reply in the place of the answer that a model did not give; `before` is what it said last, and `is_refused` says that
 /// it made calls which a policy refuses.
 pub fn used_up_reply(wire: Wire, before: &Reply, is_refused: bool) -> Reply {
-    let text = quote(if is_refused { REFUSED_TEXT } else { USED_UP_TEXT });
+    let text = quote(if is_refused {
+        REFUSED_TEXT
+    } else {
+        USED_UP_TEXT
+    });
     let message = match wire {
         Wire::Chat | Wire::Ollama => format!(r#"{{"role":"assistant","content":{text}}}"#),
         Wire::Anthropic => {

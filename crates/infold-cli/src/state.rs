@@ -148,6 +148,10 @@ pub fn run(contexts: &Contexts, args: &StateArgs, out: &mut Output) -> CliResult
         } => vec![Change::Mark(*field, *item, status.clone())],
         StateCommand::Load { file } => read_file(file)?,
     };
+    if changes.is_empty() {
+        note(out.is_json(), "the file sets nothing; nothing was changed");
+        return Ok(());
+    }
     let step = Step::State {
         author: Author::Person,
         changes,

@@ -110,7 +110,7 @@ fn what_is_wrong_is_named_with_what_was_meant() {
         ("state T1 get gaol", "did you mean `goal`?"),
         (
             "state T1 add goal x",
-            "`task.goal` holds one value: set it instead",
+            "`task.goal` holds one value, not a list",
         ),
         (
             "state T1 remove plan 3",
@@ -186,4 +186,43 @@ fn requests_carry_the_state_on_every_wire() {
         let parsed: Value = serde_json::from_str(&body).expect("JSON");
         assert!(parsed.is_object());
     }
+}
+
+#[test]
+fn a_secret_in_the_state_is_redacted_there_too() {
+    let home = home();
+    home.file("secret.yaml", "task:\n  goal: deploy with hunter2secret\n  output_format: {type: hunter2secret}\nmemory:\n  semantic:\n    facts:\n      - {text: a, source: hunter2secret}\n");
+    home.tell("state T1 load secret.yaml\nstate T1 add plan 'use hunter2secret'\nfork T1");
+    let told = home.tell("redact T1 --pattern hunter2secret --yes");
+    assert!(!told.contains("matches nothing"), "{told}");
+    let mut files = vec![home.contexts()];
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(&path).expect("a directory");
+            files.extend(entries.map(|entry| entry.expect("an entry").path()));
+        } else {
+            let bytes = std::fs::read(&path).expect("a file");
+            let found = bytes.windows(13).any(|part| part == b"hunter2secret");
+            assert!(!found, "{}", path.display());
+        }
+    }
+    let told = home.tell("state T1 get\nverify T1");
+    assert!(told.contains("deploy with [redacted"), "{told}");
+    assert!(told.contains("ok"), "{told}");
+}
+
+#[test]
+fn a_view_that_is_sent_as_it_is_carries_the_state_too() {
+    let server = Server::start(Script::new());
+    let home = home();
+    let url = server.url();
+    home.config(format!(
+        "llm: {{here: {{provider: openai, model: m, base_url: '{url}'}}}}\n"
+    ));
+    home.tell("state T1 load state.yaml");
+    let ran = home.run("send T1 --window 32k", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    let body = server.requests().last().expect("a request").text();
+    assert_eq!(body.matches("migrate the users table").count(), 1, "{body}");
+    assert_eq!(body.matches("rehearse").count(), 1, "{body}");
 }

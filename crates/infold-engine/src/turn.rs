@@ -199,9 +199,7 @@ impl TurnContext<'_> {
             if !recalled.is_empty() {
                 listener(TurnEvent::Recalled(&recalled));
             }
-            if let Some(layers) = layers {
-                show_changing(self.writer, layers)?;
-            }
+            self.show_layers(layers)?;
             let estimate = outcome.after.tokens;
             let (trouble, error) = match self.exchange(&mut requests, listener)? {
                 Ok(done) => {
@@ -263,6 +261,14 @@ impl TurnContext<'_> {
         Ok(context.changing)
     }
 
+    /// Shows what changes of the layered state at the end of the request.
+    fn show_layers(&mut self, layers: Option<&str>) -> Result<(), LogError> {
+        if self.layers.is_some() {
+            show_changing(self.writer, layers)?;
+        }
+        Ok(())
+    }
+
     /// Adds excerpts of hidden messages that the request refers to, as far as there is room beside a view of so many tokens.
     fn recall(&mut self, view: u64) -> Vec<RecalledExcerpt> {
         let Some(limits) = self.aim.recall else {
@@ -305,6 +311,8 @@ impl TurnContext<'_> {
     /// Sends the view as it is, and records the reply.
     pub fn send(&mut self, listener: TurnListener<'_>) -> Result<TurnReply, TurnError> {
         self.check()?;
+        let layers = self.add_layers()?;
+        self.show_layers(layers.as_deref())?;
         self.aim.frame = request::size(&self.frame);
         let mut requests = 0;
         match self.exchange(&mut requests, listener)? {

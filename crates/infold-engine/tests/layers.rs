@@ -242,8 +242,8 @@ fn requests_show_what_was_set_and_repeat_it_only_when_it_changed() {
     let changing = context.changing.expect("a plan");
     assert!(stable.contains("<goal>migrate</goal>") && !stable.contains("rehearse"));
     assert!(changing.contains("rehearse") && !changing.contains("migrate"));
-    show_changing(writer, &changing).expect("shown");
-    show_changing(writer, &changing).expect("shown already");
+    show_changing(writer, Some(&changing)).expect("shown");
+    show_changing(writer, Some(&changing)).expect("shown already");
     let shown = |writer: &Writer| {
         let mut all = String::new();
         let log = writer.log();
@@ -259,11 +259,12 @@ fn requests_show_what_was_set_and_repeat_it_only_when_it_changed() {
     // Undo passes over what is shown, and takes back what was set.
     writer.undo().expect("a step");
     assert_eq!(shown(writer).matches("rehearse").count(), 1);
-    assert!(
-        request_context(writer.log(), &request)
-            .expect("room")
-            .expect("a goal")
-            .changing
-            .is_none()
-    );
+    let context = request_context(writer.log(), &request).expect("room");
+    assert_eq!(context.expect("a goal").changing, None);
+    // What was shown no longer holds, which is said once.
+    say(&mut task, "user", "go on");
+    let writer = task.writer().expect("a writer");
+    show_changing(writer, None).expect("shown");
+    show_changing(writer, None).expect("shown already");
+    assert_eq!(shown(writer).matches(r"<context>\n</context>").count(), 1);
 }

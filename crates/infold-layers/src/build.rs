@@ -145,8 +145,10 @@ pub fn build(state: &LayerState, request: &BuildRequest<'_>) -> Result<Built, Bu
     builder.take_critical()?;
     builder.take_shares();
     for part in Part::ALL {
+        builder.restore_condensed(part);
         builder.take_part(part, u64::MAX);
     }
+    builder.lengthen_condensed();
     Ok(builder.finish())
 }
 
@@ -282,6 +284,68 @@ impl<'a> Builder<'a> {
         used
     }
 
+    /// Takes texts that were shortened to their part's share whole, if that fits now.
+    fn restore_condensed(&mut self, part: Part) {
+        for at in self.condensed() {
+            let candidate = &self.candidates[at];
+            let whole = line(candidate.field, candidate.index, candidate.item, false);
+            let tokens = count(Encoding::O200k, &whole);
+            let room = self.left + candidate.tokens;
+            if candidate.field.part() == part && tokens <= room {
+                self.left = room - tokens;
+                let candidate = &mut self.candidates[at];
+                candidate.line = whole;
+                candidate.tokens = tokens;
+                candidate.verdict = Some(Verdict::In);
+            }
+        }
+    }
+
+    /// Gives what nothing else needs to texts that were shortened.
+    fn lengthen_condensed(&mut self) {
+        for at in self.condensed() {
+            let Some(Verdict::Condensed { from }) = self.candidates[at].verdict else {
+                continue;
+            };
+            let candidate = &self.candidates[at];
+            let (item, before) = (candidate.item, candidate.tokens);
+            let around = Item {
+                text: String::new(),
+                ..item.clone()
+            };
+            let (field, index) = (candidate.field, candidate.index);
+            let around = count(Encoding::O200k, &line(field, index, &around, true));
+            let room = (self.left + before).saturating_sub(around);
+            let Some(text) = (self.request.condense)(&item.text, room) else {
+                continue;
+            };
+            let longer = Item {
+                text,
+                ..item.clone()
+            };
+            let longer = line(field, index, &longer, true);
+            let tokens = count(Encoding::O200k, &longer);
+            if tokens > before && tokens <= self.left + before {
+                self.left = self.left + before - tokens;
+                let candidate = &mut self.candidates[at];
+                candidate.line = longer;
+                candidate.tokens = tokens;
+                candidate.verdict = Some(Verdict::Condensed { from });
+            }
+        }
+    }
+
+    /// The places of texts that were shortened.
+    fn condensed(&self) -> Vec<usize> {
+        let is_condensed = |candidate: &Candidate<'_>| {
+            matches!(candidate.verdict, Some(Verdict::Condensed { .. }))
+        };
+        let all = self.candidates.iter().enumerate();
+        all.filter(|(_, candidate)| is_condensed(candidate))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
     /// Shortens a text that does not fit to what fits; returns what it costs then.
     fn condense(&mut self, at: usize, room: u64) -> Option<u64> {
         let candidate = &self.candidates[at];
@@ -386,12 +450,17 @@ fn scores(
 }
 
 /// What makes an item be taken before others of its part.
-fn rank(candidate: &Candidate<'_>, request: &BuildRequest<'_>) -> (i64, bool, f64, Option<u64>) {
+fn rank(
+    candidate: &Candidate<'_>,
+    request: &BuildRequest<'_>,
+) -> (i64, bool, bool, f64, Option<u64>) {
     let item = candidate.item;
     let is_recent = candidate.field == Field::Observations
         && item
             .time
             .is_some_and(|time| request.now.saturating_sub(time) < RECENT_MILLIS);
     let relevance = candidate.relevance.unwrap_or(0.0);
-    (item.priority, is_recent, relevance, item.time)
+    // A phase is worth more than the last of many permissions.
+    let is_single = !candidate.field.is_list();
+    (item.priority, is_single, is_recent, relevance, item.time)
 }

@@ -55,7 +55,7 @@ pub enum ChangeError {
         value: String,
     },
     /// The field holds one text, not a list.
-    #[error("`{}` holds one value: set it instead", .0.path())]
+    #[error("`{}` holds one value, not a list", .0.path())]
     NotList(Field),
     /// There is no such item.
     #[error("`{}` has {count} items, and no item {index}", .field.path())]
@@ -267,7 +267,11 @@ fn checked(field: Field, item: &Item) -> Result<Item, ChangeError> {
     if let Some(relevance) = item.attribute(Attribute::Relevance) {
         let number: Option<f64> = relevance.parse().ok();
         if !number.is_some_and(|number| (0.0..=1.0).contains(&number)) {
-            return Err(wrong("an item whose relevance is a number from 0 to 1"));
+            return Err(ChangeError::Value {
+                field,
+                expected: "a list whose relevance is a number from 0 to 1".to_owned(),
+                value: shortened(relevance),
+            });
         }
     }
     Ok(item)

@@ -143,7 +143,7 @@ fn leaves(document: &str) -> Vec<(String, Vec<(String, String)>, String)> {
 }
 
 fn condensed(text: &str, tokens: u64) -> Option<String> {
-    let mut short: String = text.chars().take(tokens as usize).collect();
+    let mut short: String = text.chars().take(4 * tokens as usize).collect();
     while count(Encoding::O200k, &short) > tokens {
         short.pop();
     }
@@ -338,5 +338,26 @@ fn another_parser_reads_the_documents() {
     assert_eq!(
         String::from_utf8_lossy(&output.stdout).trim(),
         documents.len().to_string()
+    );
+}
+
+#[test]
+fn a_text_is_whole_where_it_fits_and_else_as_long_as_it_can_be() {
+    let mut state = LayerState::default();
+    let draft: Vec<String> = (0..400)
+        .map(|at| format!("Sentence {at} says something."))
+        .collect();
+    state.fill(Field::Draft, vec![Item::new(draft.join(" "))]);
+    let whole = build(&state, &request(10_000, 0.0)).expect("room");
+    assert_eq!(whole.decisions[0].verdict, Verdict::In);
+    let short = build(&state, &request(1_000, 0.0)).expect("room");
+    assert!(matches!(
+        short.decisions[0].verdict,
+        Verdict::Condensed { .. }
+    ));
+    assert!(
+        short.tokens <= short.limit && short.tokens > short.limit / 2,
+        "{}",
+        short.tokens
     );
 }

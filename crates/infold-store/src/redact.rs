@@ -7,6 +7,7 @@ mod beside;
 mod copies;
 mod pieces;
 mod rewrite;
+mod state_changes;
 mod staging;
 mod texts;
 mod tool_uses;

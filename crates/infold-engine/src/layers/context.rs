@@ -87,19 +87,31 @@ pub fn request_context(
     }))
 }
 
+/// What is shown once there is nothing left of what changes.
+const EMPTY_CONTEXT: &str = "<context>\n</context>\n";
+
 /// Shows what changes of a state at the end of the last message, unless the view shows the same already.
-pub fn show_changing(writer: &mut Writer, text: &str) -> Result<(), LogError> {
+pub fn show_changing(writer: &mut Writer, text: Option<&str>) -> Result<(), LogError> {
     let log = writer.log();
     let recalls = log.state().shown().all_recalls();
     let own = recalls.filter(|(_, recall)| recall.source == Some(recall.at));
     let newest = own.map(|(id, _)| id).max();
-    if let Some(newest) = newest
-        && let What::Recall(recall) = log.event(newest)?.what
-        && recall.text == text
-    {
-        return Ok(());
+    let before = match newest {
+        Some(newest) => match log.event(newest)?.what {
+            What::Recall(recall) => Some(recall.text),
+            _ => None,
+        },
+        None => None,
+    };
+    let text = match (text, &before) {
+        (Some(text), _) => text,
+        // What was shown before no longer holds.
+        (None, Some(_)) => EMPTY_CONTEXT,
+        (None, None) => return Ok(()),
+    };
+    if before.as_deref() != Some(text) {
+        writer.show_context(text)?;
     }
-    writer.show_context(text)?;
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! `state.yaml`: a layered state as a person writes it.
 
-use infold_layers::{Attribute, Change, Field, Form, Item};
+use infold_layers::{Attribute, Author, Change, Field, Form, Item, LayerState};
 use infold_store::parse_iso;
 
+use super::explain_change;
 use crate::config::problem::nearest;
 use crate::config::yaml::{Member, Node, NodeKind, YamlLimits, parse_within};
 
@@ -62,7 +63,10 @@ fn read_level(path: &str, node: &Node, changes: &mut Vec<Change>) -> Result<(), 
             path => format!("{path}.{}", member.key),
         };
         if let Some(field) = Field::all().find(|field| field.path() == inner) {
-            changes.push(Change::Set(field, read_items(field, &member.value)?));
+            let change = Change::Set(field, read_items(field, &member.value)?);
+            let checked = LayerState::default().apply(&change, Author::Person);
+            checked.map_err(|wrong| error(member.line.line, explain_change(&wrong)))?;
+            changes.push(change);
         } else if is_level(&inner) {
             read_level(&inner, &member.value, changes)?;
         } else {
@@ -175,6 +179,10 @@ fn read_item(field: Field, node: &Node) -> Result<Item, StateFileError> {
 
 fn scalar(field: Field, node: &Node) -> Result<String, StateFileError> {
     match &node.kind {
+        _ if node.is_null() => Err(error(
+            node.line.line,
+            format!("an empty value in {}", field.path()),
+        )),
         NodeKind::Scalar { text, .. } => Ok(text.clone()),
         _ => Err(error(
             node.line.line,

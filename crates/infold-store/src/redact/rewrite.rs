@@ -10,6 +10,7 @@ use infold_wire::{Json, Message, digest, render_stub, tokens};
 
 use super::pieces::Pieces;
 use super::staging::Staging;
+use super::state_changes::redact_changes;
 use super::texts::{TextRedactor, marker};
 use super::tool_uses::ChangedToolUses;
 use super::{Family, FamilyMember, Find, Search, damaged, holder};
@@ -287,8 +288,8 @@ impl<'a> Rewrite<'a> {
                 }
                 What::Tool(record) => What::Tool(self.record(record, text)),
                 What::State(mut state) => {
-                    state.changes = self.record(state.changes, text);
-                    state.base = state.base.map(|base| self.record(base, text));
+                    state.changes = redact_changes(state.changes, text);
+                    state.base = state.base.map(|base| redact_changes(base, text));
                     What::State(state)
                 }
                 What::Manage(record) => What::Manage(self.record(record, text)),

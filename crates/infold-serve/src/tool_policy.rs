@@ -335,7 +335,10 @@ impl RequestMembers<'_> {
                 edits.set(choice_name, self.range(choice_name), none.into_bytes());
             }
             EditedTools::Empty => {
-                for name in ["tools", choice_name, "parallel_tool_calls"] {
+                let mut names = ["tools", choice_name, "parallel_tool_calls"];
+                // From the front, so that each knows which comma is left for it.
+                names.sort_by_key(|name| self.range(name).map(|range| range.start));
+                for name in names {
                     edits.remove(name, self.range(name), &self.call.body)?;
                 }
             }

@@ -1,6 +1,6 @@
 //! Describes events in a few words.
 
-use infold_store::{Extent, Purpose, Status, What};
+use infold_store::{Extent, Purpose, Status, ToolsShownLine, What};
 
 use crate::numbers::{count, number};
 
@@ -94,16 +94,17 @@ pub fn describe(what: &What) -> String {
             lookup.span,
             number(lookup.tokens)
         ),
-        What::ToolsShown(shown) => format!(
-            "{} tools shown, {} hidden: {} in {}",
-            shown.shown.len(),
-            shown.hidden.len(),
-            infold_wire::shorten(&shown.phase, 80),
-            infold_wire::shorten(&shown.environment, 80)
-        ),
+        What::ToolsShown(shown) => describe_tools(shown),
         What::Refusal(refusal) => infold_wire::shorten(&refusal.told, 200),
         What::Other(kind) => kind.clone(),
     }
+}
+
+fn describe_tools(line: &ToolsShownLine) -> String {
+    let (shown, hidden) = (line.shown.len(), line.hidden.len());
+    let phase = infold_wire::shorten(&line.phase, 80);
+    let environment = infold_wire::shorten(&line.environment, 80);
+    format!("{shown} tools shown, {hidden} hidden: {phase} in {environment}")
 }
 
 /// Returns the kind of a fold.

@@ -186,3 +186,32 @@ fn ask_sends_the_tools_that_the_policy_shows() {
     let refused = home.tell("ask new hello --tools tools.json --tool-choice Bash");
     assert!(refused.contains("[2]"), "{refused}");
 }
+
+#[test]
+fn what_is_redacted_is_not_in_a_refusal_either() {
+    let home = Home::new();
+    home.fed("task new", "");
+    home.fed(
+        "task push T1",
+        r#"{"role":"user","content":"the word is hunter2"}"#,
+    );
+    let contexts = Contexts::new(home.contexts(), Durability::Never);
+    {
+        let id = home.task("T1").parse().expect("an id");
+        let (mut writer, _) = contexts.write(id).expect("a writer");
+        let refusal = RefusalLine {
+            tool: "Bash".into(),
+            call: None,
+            told: "refused: \"hunter2\" is not one of \"npm test\"".into(),
+        };
+        writer.refusal(refusal).expect("an event");
+    }
+    assert!(home.tell("tools audit T1").contains("hunter2"));
+    let done = home.tell("redact T1 --pattern hunter2 --yes");
+    assert!(!done.contains("[2]"), "{done}");
+    let audit = home.tell("tools audit T1");
+    assert!(
+        !audit.contains("hunter2") && audit.contains("npm test"),
+        "{audit}"
+    );
+}

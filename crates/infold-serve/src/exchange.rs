@@ -186,12 +186,6 @@ impl Exchange {
         ]
     }
 
-    /// Says whether tools are offered for looking up what is hidden.
-    pub(crate) fn offers_lookups(&self) -> bool {
-        let lookups = self.lookups.as_ref();
-        lookups.is_some_and(|lookups| lookups.offer.is_some())
-    }
-
     /// Returns what an error without explanation means, by the size of the request.
     pub fn explain(&self, trouble: ProviderError) -> ProviderError {
         trouble.explain(RequestSize {
@@ -351,14 +345,6 @@ impl Exchange {
             self.core.record_usage(&mut open, unused)?;
         }
         Ok(fitted?.map(|outgoing| self.projected(outgoing)))
-    }
-
-    /// Returns a request with the tools that the model may see.
-    fn projected(&self, outgoing: OutgoingBody) -> OutgoingBody {
-        match &self.tools {
-            Some(tools) => tools.apply(outgoing),
-            None => outgoing,
-        }
     }
 
     fn fit_with(

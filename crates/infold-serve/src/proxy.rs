@@ -343,17 +343,6 @@ impl ProxiedRequest<'_> {
         }
     }
 
-    /// Refuses a request to which the policy for tools could not be applied; none if there is no policy.
-    fn refused_by_policy(&self, why: &str) -> Option<Response> {
-        self.state.conversations.core.tool_policy.as_ref()?;
-        self.state.metrics.failed("policy");
-        tracing::warn!(why, "refused: the policy for tools could not be applied");
-        let what = format!(
-            "infold did not send this request, since a policy for tools is in force: {why}"
-        );
-        Some(complaint(self.wire, false, &ClientError::Request(what)))
-    }
-
     /// Has a call recorded and folded; or says why that failed, and then the call is passed on as it is.
     async fn accept(&self, call: &ModelCall) -> Result<(OutgoingBody, ExchangeRecorder), String> {
         let Parts { headers, uri, .. } = self.parts;
@@ -397,25 +386,6 @@ impl ProxiedRequest<'_> {
         }
         self.state.metrics.failed("take");
         Err("it could not be recorded".to_owned())
-    }
-
-    /// Warns if a request that passes unrecorded looks like a model call; under a policy for tools it is refused.
-    async fn look_for_call(&self) -> Option<Response> {
-        let (path, body) = (self.route.path.clone(), self.body.clone());
-        let has_policy = self.state.conversations.core.tool_policy.is_some();
-        let unrecorded = &self.state.unrecorded;
-        if !unrecorded.needs_check(&path, self.parts, &body, has_policy) {
-            return None;
-        }
-        let (state, headers) = (Arc::clone(self.state), self.parts.headers.clone());
-        let looked = spawn_blocking(move || state.unrecorded.check(&path, &headers, &body));
-        // Without a policy it only warns: the request goes on whatever becomes of it.
-        match looked.await {
-            Ok(false) => None,
-            Ok(true) | Err(_) => {
-                self.refused_by_policy("it looks like a model call at a path that is not known")
-            }
-        }
     }
 
     /// Passes a call on that cannot be recorded. The folds of its conversation apply all the same: in

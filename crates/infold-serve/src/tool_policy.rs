@@ -10,15 +10,18 @@ use infold_tools::{
     OfferedTool, Policy, Projection, ShownTools, Situation, ToolVerdict, Validators,
 };
 use infold_wire::lookup::CallJudge;
+use infold_wire::provider_error::ClientError;
 use infold_wire::tool_list::EditedTools;
 use infold_wire::tools::{ToolChoice, write_tool_choice};
 use infold_wire::{Json, JsonKind, Wire};
 use quick_cache::sync::Cache;
 
+use crate::client_body::Response;
 use crate::conversations::{Blocking, Core};
 use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
-use crate::{ConversationError, IncomingBody, ModelCall, OutgoingBody};
+use crate::proxy::{ProxiedRequest, complaint};
+use crate::{ConversationError, Exchange, IncomingBody, ModelCall, OutgoingBody};
 
 /// The policy, and what it came to for the tools of recent requests.
 #[derive(Debug)]
@@ -163,6 +166,10 @@ impl Core {
         open: &mut TaskLease,
         line: &ToolsShownLine,
     ) -> Result<(), ConversationError> {
+        // Some clients also send requests without tools, for titles and the like.
+        if line.shown.is_empty() && line.hidden.is_empty() {
+            return Ok(());
+        }
         if open.tools_shown.is_none() {
             open.tools_shown = last_shown(open.log())?;
         }
@@ -225,6 +232,29 @@ impl RequestTools {
             let checked = shown.shown.check(name, arguments);
             checked.err().map(|refusal| refusal.to_string())
         })
+    }
+}
+
+impl Exchange {
+    /// Returns a request with the tools that the model may see.
+    pub(crate) fn projected(&self, outgoing: OutgoingBody) -> OutgoingBody {
+        match &self.tools {
+            Some(tools) => tools.apply(outgoing),
+            None => outgoing,
+        }
+    }
+}
+
+impl ProxiedRequest<'_> {
+    /// Refuses a request to which the policy for tools could not be applied; none if there is no policy.
+    pub fn refused_by_policy(&self, why: &str) -> Option<Response> {
+        self.state.conversations.core.tool_policy.as_ref()?;
+        self.state.metrics.failed("policy");
+        tracing::warn!(why, "refused: the policy for tools could not be applied");
+        let what = format!(
+            "infold did not send this request, since a policy for tools is in force: {why}"
+        );
+        Some(complaint(self.wire, false, &ClientError::Request(what)))
     }
 }
 
@@ -315,7 +345,10 @@ impl RequestMembers<'_> {
                 edits.set(choice_name, self.range(choice_name), none.into_bytes());
             }
             EditedTools::Empty => {
-                for name in ["tools", choice_name, "parallel_tool_calls"] {
+                let mut names = ["tools", choice_name, "parallel_tool_calls"];
+                // From the front, so that each knows which comma is left for it.
+                names.sort_by_key(|name| self.range(name).map(|range| range.start));
+                for name in names {
                     edits.remove(name, self.range(name), &self.call.body)?;
                 }
             }

@@ -2,16 +2,19 @@
 
 use std::collections::HashSet;
 use std::io::Read as _;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use infold_wire::{Json, JsonKind};
+use tokio::task::spawn_blocking;
 
 use crate::IncomingBody;
+use crate::client_body::Response;
 use crate::content_coding::ContentCoding;
 use crate::locked;
+use crate::proxy::ProxiedRequest;
 
 /// The paths that were warned of.
 #[derive(Debug, Default)]
@@ -70,6 +73,27 @@ impl UnrecordedPaths {
             );
         }
         true
+    }
+}
+
+impl ProxiedRequest<'_> {
+    /// Warns if a request that passes unrecorded looks like a model call; under a policy for tools it is refused.
+    pub async fn look_for_call(&self) -> Option<Response> {
+        let (path, body) = (self.route.path.clone(), self.body.clone());
+        let has_policy = self.state.conversations.core.tool_policy.is_some();
+        let unrecorded = &self.state.unrecorded;
+        if !unrecorded.needs_check(&path, self.parts, &body, has_policy) {
+            return None;
+        }
+        let (state, headers) = (Arc::clone(self.state), self.parts.headers.clone());
+        let looked = spawn_blocking(move || state.unrecorded.check(&path, &headers, &body));
+        // Without a policy it only warns: the request goes on whatever becomes of it.
+        match looked.await {
+            Ok(false) => None,
+            Ok(true) | Err(_) => {
+                self.refused_by_policy("it looks like a model call at a path that is not known")
+            }
+        }
     }
 }
 

@@ -43,6 +43,9 @@ pub(crate) fn compile(schema: &str) -> Result<Validator, SchemaError> {
     if !value.is_object() && !value.is_boolean() {
         return Err(not("it is no object".to_owned()));
     }
+    if Expansion::of(&value) > MAX_EXPANDED_VALUES {
+        return Err(not("its references lead to too many others".to_owned()));
+    }
     let patterns = PatternOptions::fancy_regex()
         .backtrack_limit(MAX_BACKTRACKS)
         .size_limit(MAX_PATTERN_BYTES);
@@ -60,6 +63,58 @@ pub(crate) fn compile(schema: &str) -> Result<Validator, SchemaError> {
 }
 
 const MAX_REASON_CHARS: usize = 300;
+/// A schema has at most so many values once its references are replaced by what they name: all of them may be tried on one argument.
+const MAX_EXPANDED_VALUES: u64 = 1_000_000;
+
+/// Counts the values of a schema with its references replaced; one that leads back to itself counts once.
+struct Expansion<'a> {
+    root: &'a Value,
+    /// The counts of what references name; none while it is being counted.
+    known: HashMap<&'a str, Option<u64>>,
+}
+
+impl Expansion<'_> {
+    fn of(schema: &Value) -> u64 {
+        let mut expansion = Expansion {
+            root: schema,
+            known: HashMap::new(),
+        };
+        expansion.count(schema)
+    }
+}
+
+impl<'a> Expansion<'a> {
+    fn count(&mut self, value: &'a Value) -> u64 {
+        let inside = match value {
+            Value::Object(members) => {
+                let named = members.get("$ref").and_then(Value::as_str);
+                let named = named.map_or(0, |named| self.named(named));
+                members
+                    .values()
+                    .fold(named, |sum, value| sum.saturating_add(self.count(value)))
+            }
+            Value::Array(values) => values
+                .iter()
+                .fold(0, |sum: u64, value| sum.saturating_add(self.count(value))),
+            _ => 0,
+        };
+        inside.saturating_add(1)
+    }
+
+    fn named(&mut self, reference: &'a str) -> u64 {
+        if let Some(known) = self.known.get(reference) {
+            return known.unwrap_or(1);
+        }
+        let target = reference.strip_prefix('#');
+        let Some(target) = target.and_then(|pointer| self.root.pointer(pointer)) else {
+            return 1;
+        };
+        self.known.insert(reference, None);
+        let count = self.count(target);
+        self.known.insert(reference, Some(count));
+        count
+    }
+}
 
 /// Compiled schemas, kept for the next call.
 #[derive(Debug, Default)]

@@ -146,3 +146,22 @@ fn compiled_schemas_are_bounded() {
     assert!(!evil.is_valid(&serde_json::json!(text)));
     assert!(validators.get(r#"{"pattern":"(x{5000}){5000}"}"#).is_err());
 }
+
+#[test]
+fn references_that_multiply_are_refused() {
+    let level = |at: usize| {
+        let next = at + 1;
+        format!(
+            r##""a{at}":{{"allOf":[{{"$ref":"#/$defs/a{next}"}},{{"$ref":"#/$defs/a{next}"}}]}}"##
+        )
+    };
+    let schema = |levels: usize| {
+        let all: Vec<String> = (0..levels).map(level).collect();
+        let all = all.join(",");
+        format!(r##"{{"$ref":"#/$defs/a0","$defs":{{{all},"a{levels}":{{"type":"object"}}}}}}"##)
+    };
+    let validators = Validators::default();
+    assert!(validators.get(&schema(8)).is_ok());
+    let error = validators.get(&schema(40)).expect_err("too many");
+    assert!(error.to_string().contains("too many others"), "{error}");
+}

@@ -1,7 +1,7 @@
 //! Describes events in a few words.
 
 use infold_log::Seq;
-use infold_store::{Extent, Purpose, RecallLine, Status, What};
+use infold_store::{Extent, Purpose, RecallLine, Status, ToolsShownLine, What};
 
 use crate::numbers::{count, number};
 
@@ -102,16 +102,17 @@ pub fn describe(what: &What) -> String {
             number(lookup.tokens)
         ),
         What::State(state) => format!("state {}", infold_wire::shorten(&state.changes, 200)),
-        What::ToolsShown(shown) => format!(
-            "{} tools shown, {} hidden: {} in {}",
-            shown.shown.len(),
-            shown.hidden.len(),
-            infold_wire::shorten(&shown.phase, 80),
-            infold_wire::shorten(&shown.environment, 80)
-        ),
+        What::ToolsShown(shown) => describe_tools(shown),
         What::Refusal(refusal) => infold_wire::shorten(&refusal.told, 200),
         What::Other(kind) => kind.clone(),
     }
+}
+
+fn describe_tools(line: &ToolsShownLine) -> String {
+    let (shown, hidden) = (line.shown.len(), line.hidden.len());
+    let phase = infold_wire::shorten(&line.phase, 80);
+    let environment = infold_wire::shorten(&line.environment, 80);
+    format!("{shown} tools shown, {hidden} hidden: {phase} in {environment}")
 }
 
 /// Returns the kind of a fold.

@@ -81,6 +81,12 @@ pub(crate) async fn retry_without_lookups(
 }
 
 impl Exchange {
+    /// Says whether tools are offered for looking up what is hidden.
+    pub(crate) fn offers_lookups(&self) -> bool {
+        let lookups = self.lookups.as_ref();
+        lookups.is_some_and(|lookups| lookups.offer.is_some())
+    }
+
     /// Returns the request without the tools; none if it had none.
     fn without_lookups(
         &mut self,

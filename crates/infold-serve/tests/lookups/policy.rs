@@ -688,3 +688,60 @@ fn text_before_a_call_flows_at_once() {
         assert!(!String::from_utf8_lossy(&out).contains("a.rs"), "{wire}");
     }
 }
+
+#[test]
+fn members_are_left_out_wherever_they_stand() {
+    let tools = r#"[ {"type":"function","function":{"name":"Bash"}} ]"#;
+    let messages = r#""messages":[{"role":"user","content":"\"tools\": hi"}]"#;
+    for (sent, expected) in [
+        (
+            format!(r#"{{"tools":{tools},"tool_choice":"auto","model":"m",{messages}}}"#),
+            format!(r#"{{"model":"m",{messages}}}"#),
+        ),
+        (
+            format!(
+                r#"{{ "tools" : {tools} , "parallel_tool_calls":true, {messages}, "model":"m"}}"#
+            ),
+            format!(r#"{{   {messages}, "model":"m"}}"#),
+        ),
+        (
+            format!(r#"{{"model":"m",{messages} , "tools":{tools}, "tool_choice":"required"}}"#),
+            format!(r#"{{"model":"m",{messages} }}"#),
+        ),
+        (
+            format!(
+                r#"{{"parallel_tool_calls":true,"tool_choice":"auto","tools":{tools},{messages},"model":"m"}}"#
+            ),
+            format!(r#"{{{messages},"model":"m"}}"#),
+        ),
+        (
+            format!(r#"{{"tool_choice":"auto",{messages},"tools":{tools},"model":"m"}}"#),
+            format!(r#"{{{messages},"model":"m"}}"#),
+        ),
+    ] {
+        let office = Office::with(Model::default(), READING);
+        let answer = office
+            .proxy
+            .post(place(Wire::Chat, false).0, "", sent.as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(office.calls()[0].text(), expected, "{sent}");
+    }
+}
+
+#[test]
+fn large_requests_are_projected_too() {
+    let provider = Server::start(Script::new());
+    let mut setup = Setup::to(&provider.url());
+    setup.config = READING.to_owned();
+    let proxy = setup.start();
+    // More than is kept in memory.
+    let text = "word ".repeat(400_000);
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": text}], "tools": tools(Wire::Chat)});
+    let answer = proxy.post(place(Wire::Chat, false).0, "", body.to_string().as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let all = tools(Wire::Chat);
+    let left = json!([all[1]]).to_string();
+    let expected = body.to_string().replace(&all.to_string(), &left);
+    let seen = provider.last_call().expect("a call");
+    assert_eq!(seen.hash, infold_testkit::hash(expected.as_bytes()));
+}

@@ -87,11 +87,14 @@ fn any_state() -> impl Strategy<Value = LayerState> {
     })
 }
 
+/// The names and values of attributes.
+type Attributes = Vec<(String, String)>;
+
 /// The elements without children, with their attributes and texts, in order.
-fn leaves(document: &str) -> Vec<(String, Vec<(String, String)>, String)> {
+fn leaves(document: &str) -> Vec<(String, Attributes, String)> {
     let mut reader = quick_xml::Reader::from_str(document);
     let mut leaves = Vec::new();
-    let mut open: Vec<(String, Vec<(String, String)>, String, bool)> = Vec::new();
+    let mut open: Vec<(String, Attributes, String, bool)> = Vec::new();
     loop {
         match reader.read_event().expect("well-formed") {
             Event::Start(start) => {

@@ -493,7 +493,10 @@ fn answered(status: StatusCode, headers: &HeaderMap, flow: ClientBody) -> Respon
 /// Says whether a reply comes bit by bit.
 pub(crate) fn has_stream_type(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let starts = |start: &str| kind.is_some_and(|kind| kind.starts_with(start.as_bytes()));
+    let starts = |start: &str| {
+        let kind = kind.and_then(|kind| kind.get(..start.len()));
+        kind.is_some_and(|kind| kind.eq_ignore_ascii_case(start.as_bytes()))
+    };
     starts("text/event-stream") || starts("application/x-ndjson")
 }
 

@@ -17,4 +17,4 @@ pub use filter::{ReplyFilter, RoundOutcome};
 pub use held::{CallJudge, HeldCalls, HeldKind};
 pub use offer::{LookupNames, LookupOffer, LookupTool, write_follow_up};
 pub use splice::splice_lookups;
-pub use used_up::{NO_LOOKUP_LEFT, used_up_reply};
+pub use used_up::{NO_LOOKUP_LEFT, NoAnswer, reply_in_place};

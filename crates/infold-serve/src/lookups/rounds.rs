@@ -8,12 +8,12 @@ use http::{HeaderMap, StatusCode};
 use infold_provider::{BodyPart, ForwardResponse};
 use infold_store::RefusalLine;
 use infold_wire::lookup::{
-    HeldCall, HeldKind, NO_LOOKUP_LEFT, PendingResult, RoundOutcome, strip_calls, used_up_reply,
-    write_follow_up, write_results,
+    HeldCall, HeldKind, NO_LOOKUP_LEFT, NoAnswer, PendingResult, RoundOutcome, reply_in_place,
+    strip_calls, write_follow_up, write_results,
 };
 use infold_wire::provider_error::ClientError;
 use infold_wire::reply::{stream_reply, write_reply};
-use infold_wire::{Json, Reply, Wire};
+use infold_wire::{Json, Reply, StopReason, Wire};
 use tokio::task::spawn_blocking;
 
 use super::Lookups;
@@ -40,6 +40,8 @@ pub(crate) struct LookupRounds {
     /// The last request.
     sent: Vec<BodyPart>,
     follow_ups: usize,
+    /// The last reply is ours: the model did not stop looking things up, or was cut off while it did.
+    is_ours: bool,
 }
 
 /// The form in which a reply comes.
@@ -89,6 +91,7 @@ impl LookupRounds {
             lookups,
             sent,
             follow_ups: 0,
+            is_ours: false,
         }
     }
 
@@ -106,11 +109,6 @@ impl LookupRounds {
         outcome.waits_for_lookups() && self.follow_ups <= MAX_FOLLOW_UPS
     }
 
-    /// Says whether the last reply is ours, because the model did not stop looking things up.
-    fn is_used_up(&self) -> bool {
-        self.follow_ups > MAX_FOLLOW_UPS
-    }
-
     /// Answers the look-ups of a round, and asks again; if that was done often enough, says so in the model's place.
     ///
     /// `headers` are those of an answer so far.
@@ -125,8 +123,11 @@ impl LookupRounds {
             return Err(internal("a reply with look-ups broke"));
         };
         self.follow_ups += 1;
+        // Arguments that were cut off cannot be answered, and the next reply would be cut off as well.
+        let is_cut = reply.stop == StopReason::Length;
+        self.is_ours = is_cut || self.follow_ups > MAX_FOLLOW_UPS;
         let held = &outcome.calls.held;
-        let results = if self.is_used_up() {
+        let results = if self.is_ours {
             self.remember_refusals(held);
             held.iter().map(|call| Err(last_result(call))).collect()
         } else {
@@ -148,10 +149,16 @@ impl LookupRounds {
             record.messages.extend(added);
             record.usages.extend(reply.usage);
         }
-        if self.is_used_up() {
+        if self.is_ours {
             let is_refused = |call: &HeldCall| matches!(call.kind, HeldKind::Refused(_));
-            let is_refused = outcome.calls.held.iter().any(is_refused);
-            return Ok(used_up(self.wire, &reply, is_refused, (form, headers)));
+            let why = if is_cut {
+                NoAnswer::Cut
+            } else if outcome.calls.held.iter().any(is_refused) {
+                NoAnswer::Refused
+            } else {
+                NoAnswer::UsedUp
+            };
+            return Ok(in_place_of(self.wire, &reply, why, (form, headers)));
         }
         self.sent = vec![BodyPart::Bytes(body)];
         let sent = self.sent.clone();
@@ -215,7 +222,7 @@ impl LookupRounds {
         }
         record.results = results;
         // What is ours was asked of nobody.
-        if !self.is_used_up() {
+        if !self.is_ours {
             record.usages.extend(reply.usage);
         }
     }
@@ -273,13 +280,13 @@ fn last_result(call: &HeldCall) -> String {
 }
 
 /// Returns the answer in the place of the one that the model did not give.
-fn used_up(
+fn in_place_of(
     wire: Wire,
     before: &Reply,
-    is_refused: bool,
+    why: NoAnswer,
     (form, headers): (ReplyForm, &HeaderMap),
 ) -> ForwardResponse {
-    let reply = used_up_reply(wire, before, is_refused);
+    let reply = reply_in_place(wire, before, why);
     let body = match form {
         ReplyForm::Stream => stream_reply(wire, &reply, usize::MAX).concat(),
         ReplyForm::Whole => write_reply(wire, &reply),

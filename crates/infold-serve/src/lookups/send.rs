@@ -3,12 +3,12 @@
 use http::header::CONTENT_LENGTH;
 use infold_provider::{BodyPart, ForwardResponse, ResponseBody};
 use infold_wire::lookup::{HeldCalls, ReplyFilter};
-use infold_wire::{Delivery, Wire};
+use infold_wire::{Delivery, Json, Wire};
 
 use super::Lookups;
 use super::body::LookupBody;
 use super::rounds::{FollowUpError, LookupRounds};
-use super::whole::pass_whole;
+use super::whole::{pass_whole, read_whole};
 use crate::client_body::Response;
 use crate::conversations::Blocking;
 use crate::exchange_recorder::ExchangeRecorder;
@@ -59,12 +59,24 @@ async fn without_lookups(
     }
     let mut answer = rounds.decoded(answer)?;
     if !has_stream_type(&answer.headers) {
-        return pass_whole(answer, held, rounds).await;
+        let body = read_whole(answer.body).await?;
+        let is_stream = is_events(&body) || wire == Wire::Ollama && Json::parse(&body).is_err();
+        answer.body = body.into();
+        if !is_stream {
+            return pass_whole(answer, held, rounds).await;
+        }
     }
     let filter = ReplyFilter::new(wire, Delivery::Stream, held);
     answer.headers.remove(CONTENT_LENGTH);
     answer.body = ResponseBody::new(LookupBody::new(answer.body, filter, rounds));
     Ok(answer)
+}
+
+/// Says whether a body is a stream of events, whatever its headers call it.
+fn is_events(body: &[u8]) -> bool {
+    let starts = [&b"data:"[..], b"event:", b"id:", b"retry:", b":"];
+    let body = body.trim_ascii_start();
+    starts.iter().any(|start| body.starts_with(start))
 }
 
 /// The provider refused a request: returns it without the tools, if it had them.

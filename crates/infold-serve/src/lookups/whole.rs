@@ -23,7 +23,7 @@ pub(crate) async fn pass_whole(
         if !answer.status.is_success() {
             return Ok(answer);
         }
-        let body = collect(answer.body).await?;
+        let body = without_mark(read_whole(answer.body).await?);
         answer.headers.remove(CONTENT_LENGTH);
         let chunks = chunks(&body);
         match &chunks {
@@ -69,8 +69,17 @@ pub(crate) async fn pass_whole(
     }
 }
 
+/// Returns a body without the mark of UTF-8 that some servers put before JSON.
+fn without_mark(body: Bytes) -> Bytes {
+    if body.starts_with(b"\xef\xbb\xbf") {
+        body.slice(3..)
+    } else {
+        body
+    }
+}
+
 /// Reads a whole body.
-async fn collect(mut body: ResponseBody) -> Result<Bytes, FollowUpError> {
+pub(super) async fn read_whole(mut body: ResponseBody) -> Result<Bytes, FollowUpError> {
     let broke = |why: String| FollowUpError::Internal(format!("the reply of the provider {why}"));
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {

@@ -175,6 +175,67 @@ fn a_compressed_reply_is_read_all_the_same() {
     }
 }
 
+/// A reply as one body or as events, and the type that a server should give it.
+fn written(wire: Wire, stream: bool, said: &Reply) -> (Vec<u8>, &'static str) {
+    match (stream, wire) {
+        (false, _) => (write_reply(wire, said), "application/json"),
+        (true, Wire::Ollama) => (stream_reply(wire, said, 8).concat(), "application/x-ndjson"),
+        (true, _) => (stream_reply(wire, said, 8).concat(), "text/event-stream"),
+    }
+}
+
+#[test]
+fn a_look_up_that_the_limit_of_tokens_cut_off_is_no_empty_reply() {
+    for wire in Wire::ALL {
+        for stream in [false, true] {
+            let office = Office::new();
+            let mut client = Client::new(&office, wire, stream, "this");
+            let said = Reply {
+                stop: StopReason::Length,
+                ..reply(wire, 0, &numbered(0, &[lookup()]))
+            };
+            let (body, kind) = written(wire, stream, &said);
+            office.next([Step::error(200, body).header("content-type", kind)]);
+            let told = words(&client.turn());
+            assert!(
+                told.contains("reached its limit"),
+                "{wire} {stream}: {told}"
+            );
+            client.turn();
+            office.is_accepted();
+            is_valid(&client);
+        }
+    }
+}
+
+#[test]
+fn a_stream_is_known_by_what_it_holds_whatever_it_is_called() {
+    for wire in Wire::ALL {
+        for kind in ["text/plain", "application/json", "TEXT/EVENT-STREAM", ""] {
+            if wire == Wire::Ollama && kind == "TEXT/EVENT-STREAM" {
+                continue;
+            }
+            let office = Office::new();
+            let client = Client::new(&office, wire, true, "this");
+            let rounds = [
+                vec![text("Let me see. "), lookup()],
+                vec![text("It is 15029.")],
+            ];
+            let steps = rounds.iter().enumerate().map(|(round, blocks)| {
+                let said = reply(wire, round, &numbered(round, blocks));
+                let (body, _) = written(wire, true, &said);
+                Step::error(200, body).header("content-type", kind)
+            });
+            office.next(steps);
+            let answer = client.post();
+            let told = answer.text();
+            assert!(!told.contains("search_history"), "{wire} `{kind}`: {told}");
+            let seen = words(&read(wire, true, &answer.body)).replace('\n', "");
+            assert_eq!(seen, "Let me see. It is 15029.", "{wire} `{kind}`");
+        }
+    }
+}
+
 #[test]
 fn a_reply_in_an_unknown_coding_is_not_passed_on_unread() {
     let office = Office::new();

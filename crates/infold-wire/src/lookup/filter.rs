@@ -329,9 +329,11 @@ impl ReplyFilter {
 }
 
 impl RoundOutcome {
-    /// Returns whether the model waits for results of ours alone, so that another round follows.
+    /// Returns whether the model waits for results of ours alone, or was cut off while it called them: without another round the
+    /// client would get nothing.
     pub fn waits_for_lookups(&self) -> bool {
-        let is_waiting = |reply: &Reply| reply.stop == StopReason::Calls;
+        let is_waiting =
+            |reply: &Reply| matches!(reply.stop, StopReason::Calls | StopReason::Length);
         !self.calls.held.is_empty()
             && self.calls.others == 0
             && self.reply.as_ref().is_ok_and(is_waiting)

@@ -5,21 +5,37 @@ use crate::{Reply, StopReason, TokenUsage, Wire, quote};
 /// The result of a look-up that is not answered.
 pub const NO_LOOKUP_LEFT: &str = "no look-ups are left in this turn: answer with what you have";
 
-/// What the client is told in the place of an answer.
-const USED_UP_TEXT: &str = "[Infold: the look-ups are used up, and the model asked for more of them instead of answering.]";
+/// Why a model gave no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// It went on looking things up.
+    UsedUp,
+    /// It went on making calls that a policy refuses.
+    Refused,
+    /// It reached its limit of tokens while it called.
+    Cut,
+}
 
-/// What the client is told if the model goes on calling tools that it may not use.
-const REFUSED_TEXT: &str =
-    "[Infold: the model went on making calls that are refused instead of answering.]";
+impl NoAnswer {
+    /// What the client is told in the place of an answer.
+    fn text(self) -> &'static str {
+        match self {
+            NoAnswer::UsedUp => {
+                "[Infold: the look-ups are used up, and the model asked for more of them instead of answering.]"
+            }
+            NoAnswer::Refused => {
+                "[Infold: the model went on making calls that are refused instead of answering.]"
+            }
+            NoAnswer::Cut => {
+                "[Infold: the model reached its limit of tokens in a look-up, before it answered.]"
+            }
+        }
+    }
+}
 
-/// Returns a reply in the place of the answer that a model did not give; `before` is what it said last, and `is_refused` says that
-/// it made calls which a policy refuses.
-pub fn used_up_reply(wire: Wire, before: &Reply, is_refused: bool) -> Reply {
-    let text = quote(if is_refused {
-        REFUSED_TEXT
-    } else {
-        USED_UP_TEXT
-    });
+/// Returns a reply in the place of the answer that a model did not give; `before` is what it said last.
+pub fn reply_in_place(wire: Wire, before: &Reply, why: NoAnswer) -> Reply {
+    let text = quote(why.text());
     let message = match wire {
         Wire::Chat | Wire::Ollama => format!(r#"{{"role":"assistant","content":{text}}}"#),
         Wire::Anthropic => {
@@ -36,7 +52,10 @@ pub fn used_up_reply(wire: Wire, before: &Reply, is_refused: bool) -> Reply {
     };
     Reply {
         messages: vec![message.into_bytes()],
-        stop: StopReason::End,
+        stop: match why {
+            NoAnswer::Cut => StopReason::Length,
+            NoAnswer::UsedUp | NoAnswer::Refused => StopReason::End,
+        },
         // Nothing more was used; but whoever waits for a report gets one.
         usage: before.usage.map(|_| TokenUsage::default()),
         model: before.model.clone(),

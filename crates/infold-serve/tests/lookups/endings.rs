@@ -237,6 +237,57 @@ fn a_stream_is_known_by_what_it_holds_whatever_it_is_called() {
 }
 
 #[test]
+fn a_call_whose_name_comes_late_or_in_pieces_is_held_back_too() {
+    let chunk = |delta: &str, finish: &str| {
+        format!(
+            "data: {{\"id\":\"chatcmpl-0\",\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n"
+        )
+    };
+    let names = [
+        [r#"{"arguments":""}"#, r#"{"name":"search_history"}"#],
+        [
+            r#"{"name":"search_","arguments":""}"#,
+            r#"{"name":"history"}"#,
+        ],
+    ];
+    for [first, second] in names {
+        let office = Office::new();
+        let client = Client::new(&office, Wire::Chat, true, "this");
+        let body = [
+            chunk(r#"{"role":"assistant","content":"Let me see. "}"#, "null"),
+            chunk(
+                &format!(
+                    r#"{{"tool_calls":[{{"index":0,"id":"c1","type":"function","function":{first}}}]}}"#
+                ),
+                "null",
+            ),
+            chunk(
+                &format!(r#"{{"tool_calls":[{{"index":0,"function":{second}}}]}}"#),
+                "null",
+            ),
+            chunk(
+                r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"query\":\"x\"}"}}]}"#,
+                "null",
+            ),
+            chunk("{}", "\"tool_calls\""),
+            "data: [DONE]\n\n".to_owned(),
+        ];
+        let said = reply(Wire::Chat, 1, &numbered(1, &[text("Done.")]));
+        let (last, kind) = written(Wire::Chat, true, &said);
+        office.next([
+            Step::error(200, body.concat().into_bytes()).header("content-type", kind),
+            Step::error(200, last).header("content-type", kind),
+        ]);
+        let answer = client.post();
+        let told = answer.text();
+        assert!(!told.contains("tool_calls"), "{first}: {told}");
+        assert_eq!(told.matches("[DONE]").count(), 1, "{first}: {told}");
+        let seen = words(&read(Wire::Chat, true, &answer.body)).replace('\n', "");
+        assert_eq!(seen, "Let me see. Done.", "{first}");
+    }
+}
+
+#[test]
 fn a_reply_in_an_unknown_coding_is_not_passed_on_unread() {
     let office = Office::new();
     let mut client = Client::new(&office, Wire::Chat, true, "this");

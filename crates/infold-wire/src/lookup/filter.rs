@@ -261,8 +261,18 @@ impl ReplyFilter {
 
     fn event(&mut self, name: Vec<u8>, data: &[u8], own: Option<Vec<u8>>, out: &mut Vec<u8>) {
         let wire = self.wire;
-        let begins = || Json::parse(data).is_ok_and(|json| has_call(wire, json));
-        if self.state.held.has_judge() && (self.unjudged.is_some() || begins()) {
+        let state = &self.state;
+        let begins = || {
+            let is_held = |json| {
+                if state.held.has_judge() {
+                    has_call(wire, json)
+                } else {
+                    wire == Wire::Chat && chat::begins_unnamed_call(state, json)
+                }
+            };
+            Json::parse(data).is_ok_and(is_held)
+        };
+        if self.unjudged.is_some() || begins() {
             let data = data.to_vec();
             let unjudged = self.unjudged.get_or_insert_default();
             unjudged.push(UnjudgedEvent { name, data, own });

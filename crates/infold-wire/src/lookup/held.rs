@@ -27,9 +27,9 @@ pub enum HeldKind {
 pub struct HeldCalls {
     names: Option<LookupNames>,
     judge: Option<CallJudge>,
-    /// The calls of this round that are refused: by id, and by their place among all calls.
+    /// The calls of this round that are refused, by id, and all that are held back, by their place among all calls.
     refused_ids: HashSet<String>,
-    refused_places: HashSet<usize>,
+    held_places: HashSet<usize>,
 }
 
 impl fmt::Debug for HeldCalls {
@@ -74,26 +74,31 @@ impl HeldCalls {
         self.names.as_ref()?.tool(name)
     }
 
-    /// Remembers the calls of a round that are refused.
+    /// Remembers the calls of a round that are held back.
     pub(super) fn remember(&mut self, calls: &[HeldCall]) {
-        let refused = calls
-            .iter()
-            .filter(|call| matches!(call.kind, HeldKind::Refused(_)));
-        for call in refused {
-            self.refused_places.insert(call.at);
-            self.refused_ids.extend(call.id.clone());
+        for call in calls {
+            self.held_places.insert(call.at);
+            if matches!(call.kind, HeldKind::Refused(_)) {
+                self.refused_ids.extend(call.id.clone());
+            }
         }
+    }
+
+    /// Returns whether the beginning of a name may become that of a look-up.
+    pub(super) fn may_become_lookup(&self, start: &str) -> bool {
+        let names = self.names.as_ref();
+        names.is_some_and(|names| names.tool(start).is_none() && names.any_starts_with(start))
     }
 
     /// Forgets the calls of a round.
     pub(super) fn next_round(&mut self) {
         self.refused_ids.clear();
-        self.refused_places.clear();
+        self.held_places.clear();
     }
 
     /// Returns whether the call at a place of the reply is held back, of which only the name is known yet.
     pub(super) fn holds_place(&self, name: &str, at: usize) -> bool {
-        self.lookup(name).is_some() || self.refused_places.contains(&at)
+        self.lookup(name).is_some() || self.held_places.contains(&at)
     }
 
     /// Returns whether an element of a message is a call that is held back, on any wire.

@@ -66,6 +66,11 @@ impl LookupNames {
         &self.recall
     }
 
+    /// Returns whether one of the names begins so.
+    pub(super) fn any_starts_with(&self, start: &str) -> bool {
+        self.search.starts_with(start) || self.recall.starts_with(start)
+    }
+
     /// Returns the tool that is offered under a name.
     pub fn tool(&self, name: &str) -> Option<LookupTool> {
         if name == self.search {

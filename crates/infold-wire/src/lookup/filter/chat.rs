@@ -49,6 +49,23 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
     changed(json, &changes).map_or(Verdict::Pass, Verdict::Change)
 }
 
+/// Returns whether a chunk begins a call whose name is not all there yet, and may become that of a look-up: such a call has to be
+/// whole before it is known whose it is.
+pub(super) fn begins_unnamed_call(state: &FilterState, json: Json<'_>) -> bool {
+    let delta = first_choice(json.get("choices")).and_then(|choice| choice.get("delta"));
+    let calls = delta.and_then(|delta| delta.get("tool_calls"));
+    let mut calls = calls.into_iter().flat_map(Json::elements);
+    calls.any(|call| {
+        let [index, function] = call.pick(["index", "function"]);
+        let is_known = match index.filter(|index| index.kind() == JsonKind::Number) {
+            Some(index) => state.indexes.contains_key(&token_count(Some(index))),
+            None => !state.ids.is_empty(),
+        };
+        let name = text_of(function.and_then(|function| function.get("name")));
+        !is_known && state.held.may_become_lookup(&name.unwrap_or_default())
+    })
+}
+
 /// Returns what is left of the last chunk, or of the usage behind it.
 pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
     let choice = first_choice(json.get("choices"));
@@ -123,9 +140,8 @@ fn filter_calls(state: &mut FilterState, calls: Json<'_>) -> Option<Vec<String>>
         if !known || is_other {
             let at = state.calls;
             state.calls += 1;
-            let is_ours = name
-                .as_deref()
-                .is_some_and(|name| state.held.holds_place(name, at));
+            let name = name.as_deref().unwrap_or_default();
+            let is_ours = state.held.holds_place(name, at);
             let place = (!is_ours).then(|| index.saturating_sub(state.lookups as u64));
             state.lookups += usize::from(is_ours);
             state.indexes.insert(index, place);

@@ -932,7 +932,7 @@ fn a_wrong_command_line() {
     $ infold folsd T1
     ! error: unrecognized subcommand 'folsd'
     !
-    !   tip: some similar subcommands exist: 'models', 'unfold', 'fold', 'folds'
+    !   tip: some similar subcommands exist: 'tools', 'models', 'unfold', 'fold', 'folds'
     !
     ! Usage: infold [OPTIONS] <COMMAND>
     !

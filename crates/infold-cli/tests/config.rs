@@ -55,6 +55,8 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     redact                                 false                                         default
     recall.auto                            true                                          default
     recall.excerpts                        3                                             default
+    layers.recent_turns                    5                                             default
+    layers.threshold                       0.0                                           default
     effective.model                        -
     effective.window                       128000                                        default
     effective.max_tokens                   -
@@ -100,6 +102,8 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     redact                                 false                                default
     recall.auto                            true                                 default
     recall.excerpts                        3                                    default
+    layers.recent_turns                    5                                    default
+    layers.threshold                       0.0                                  default
     effective.model                        gpt-5                                config.yaml:8
     effective.window                       272000                               model table: gpt-5
     effective.max_tokens                   -
@@ -142,6 +146,8 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     {"key":"redact","origin":"default","value":false}
     {"key":"recall.auto","origin":"default","value":true}
     {"key":"recall.excerpts","origin":"default","value":3}
+    {"key":"layers.recent_turns","origin":"default","value":5}
+    {"key":"layers.threshold","origin":"default","value":0.0}
     {"key":"effective.model","origin":"config.yaml:8","value":"gpt-5"}
     {"key":"effective.window","origin":"model table: gpt-5","value":272000}
     {"key":"effective.max_tokens","origin":"default","value":null}
@@ -262,8 +268,8 @@ fn the_file_of_another_program_is_passed_over() {
     ! config.yaml belongs to another program: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it anyway
     ! no configuration file
     $ infold config check config.yaml
-    ! error: config.yaml:1: `theme` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact, recall
-    ! error: config.yaml:2: `plugins` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact, recall
+    ! error: config.yaml:1: `theme` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact, recall, layers
+    ! error: config.yaml:2: `plugins` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact, recall, layers
     [2]
     ");
     // One's own is found at home then.

@@ -257,8 +257,8 @@ mod tests {
         insta::assert_snapshot!(said.join("\n"), @r#"
         this is not JSON: EOF while parsing an object at line 1 column 1
         a step is an object, such as {"step":"undo"}
-        "step" names the step; there are condense, truncate, mask, unfold, rewind, undo, redo, pin, note, unpin
-        no step `rewnd`; there are condense, truncate, mask, unfold, rewind, undo, redo, pin, note, unpin
+        "step" names the step; there are condense, truncate, mask, unfold, rewind, undo, redo, pin, note, unpin, state
+        no step `rewnd`; there are condense, truncate, mask, unfold, rewind, undo, redo, pin, note, unpin, state
         undo takes nothing, not "to"
         condense takes from, to, text, not "txt"
         the range ends before it starts

@@ -17,7 +17,7 @@ use crate::fold_options::FoldOptions;
 use crate::inspect::print_gists;
 use crate::manage::task_model;
 use crate::model_access::ModelAccess;
-use crate::output::{DIM, FOLD, Output, count, number, paint};
+use crate::output::{DIM, FOLD, Output, count, number, paint, warn};
 use crate::steps::{open, print_step, read_text};
 
 /// The arguments of `infold condense`.
@@ -80,6 +80,8 @@ pub fn run(
         Some(text) => Draft::given(open.writer.log(), &setup.aim, range, text),
         None => draft(&mut open.writer, &setup.aim, range, &mut *setup.summarizer),
     };
+    // What a summary cost is recorded, whether it is used or not.
+    warn(json, contexts.settle(open.id, &open.writer));
     let drafted = drafted.map_err(|error| cannot_fold(error, "--window"));
     let drafted = drafted.and_then(|drafted| drafted.ok_or_else(nothing_to_condense));
     let mut drafted = drafted.map_err(|error| error.about(&open.name))?;

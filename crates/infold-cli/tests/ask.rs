@@ -261,3 +261,23 @@ fn a_check_does_not_speak_of_a_request() {
     [4]
     ");
 }
+
+#[test]
+fn what_a_preview_cost_is_counted() {
+    let server = Server::start(Script::new());
+    let home = home(&server, "openai", "m", "");
+    for at in 0..6 {
+        let ran = home.run(
+            &format!(
+                "ask {} 'question {at} about the rivers' --window 32k",
+                if at == 0 { "new" } else { "@" }
+            ),
+            b"",
+        );
+        assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    }
+    let ran = home.run("condense @ 2..8 --preview --summarizer model:m", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    let ran = home.run("verify", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+}

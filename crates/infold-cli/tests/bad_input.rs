@@ -1002,7 +1002,7 @@ fn a_wrong_command_line() {
         --json
     "), @r#"
     $ infold folsd T1 --json
-    ! {"error":"unrecognized subcommand 'folsd'","exit":2,"hint":"some similar subcommands exist: 'models', 'unfold', 'fold', 'folds'"}
+    ! {"error":"unrecognized subcommand 'folsd'","exit":2,"hint":"some similar subcommands exist: 'tools', 'models', 'unfold', 'fold', 'folds'"}
     [2]
     $ infold view T1 --row --json
     ! {"error":"unexpected argument '--row' found","exit":2,"hint":"a similar argument exists: '--raw'"}
@@ -1017,7 +1017,7 @@ fn a_wrong_command_line() {
     ! {"error":"invalid value 'done' for '--status <STATUS>': no status `done`; there are queued, running, paused, completed, failed","exit":2,"hint":"`infold --help` lists the commands"}
     [2]
     $ infold --json
-    ! {"error":"'infold' requires a subcommand but one was not provided [subcommands: fold, ask, send, serve, wrap, mcp, provider, task, import, export, log, view, folds, search, recall, manage, condense, truncate, mask, unfold, rewind, undo, redo, fork, pin, unpin, redact, count, eval, models, config, verify, doctor, completions, help]","exit":2,"hint":"`infold --help` lists the commands"}
+    ! {"error":"'infold' requires a subcommand but one was not provided [subcommands: fold, ask, send, serve, wrap, mcp, provider, task, import, export, log, view, folds, search, recall, state, layers, tools, manage, condense, truncate, mask, unfold, rewind, undo, redo, fork, pin, unpin, redact, count, eval, models, config, verify, doctor, completions, help]","exit":2,"hint":"`infold --help` lists the commands"}
     [2]
     "#);
 }

@@ -151,7 +151,7 @@ pub enum CliCommand {
     },
     /// Return to an earlier state; nothing is deleted
     Rewind(RewindArgs),
-    /// Undo the newest step: a fold, unfold, pin, unpin or rewind
+    /// Undo the newest step: a fold, unfold, pin, unpin, rewind or change of the state
     Undo(TaskArg),
     /// Revert the newest undo
     Redo(TaskArg),

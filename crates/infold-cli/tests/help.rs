@@ -45,7 +45,7 @@ fn the_first_page_names_every_command() {
       mask         Replace one part of a message, a tool result or an image, by a stub in the view
       unfold       Remove a fold: the messages it hid are shown again
       rewind       Return to an earlier state; nothing is deleted
-      undo         Undo the newest step: a fold, unfold, pin, unpin or rewind
+      undo         Undo the newest step: a fold, unfold, pin, unpin, rewind or change of the state
       redo         Revert the newest undo
       fork         Create a task that continues the conversation of another one
       pin          Keep the round of a message in view, or add a note to every view

@@ -33,6 +33,7 @@ impl RequestFile {
     pub fn write(log: &Log, frame: &RequestFrame, quirks: Quirks) -> Result<RequestFile, LogError> {
         let view = View::of(log.state().shown(), log)?;
         let floor = Floor::of(log.state().shown(), log)?;
+        let counted = view.tokens() + size(frame).tokens;
         let mut frame = frame.clone();
         if frame.wire.has_separate_system_prompt() {
             frame.system = system(log, &floor)?;
@@ -56,18 +57,8 @@ impl RequestFile {
             CacheMarks::default()
         };
         frame.cache = marks.system;
-        let head = frame.head();
-        let stored = RequestFrame {
-            tools: frame
-                .tools
-                .as_deref()
-                .map(|tools| without_secrets(log, tools)),
-            ..frame.clone()
-        };
-        let stored = stored.head();
+        let (stored, head) = heads(log, &frame);
         sheet.raw(stored.as_bytes())?;
-        let skip = stored.len() as u64;
-        let head = (head != stored).then(|| (head.into_bytes(), skip));
         let stale = if quirks.bound && frame.wire == Wire::Anthropic {
             log.changed_before()?
         } else {
@@ -129,7 +120,7 @@ impl RequestFile {
         Ok(RequestFile {
             file: sheet.file,
             head,
-            counted: view.tokens() + size(&frame).tokens,
+            counted,
             bytes: sheet.bytes,
             lost: converter.losses().clone(),
         })
@@ -152,6 +143,19 @@ impl RequestFile {
     pub fn keep(self) {
         self.file.keep();
     }
+}
+
+/// Returns the head of a request as it is stored; and, if that lacks secrets, the one that is sent, and how many bytes it replaces.
+fn heads(log: &Log, frame: &RequestFrame) -> (String, Option<(Vec<u8>, u64)>) {
+    let tools = frame.tools.as_deref();
+    let stored = RequestFrame {
+        tools: tools.map(|tools| without_secrets(log, tools)),
+        ..frame.clone()
+    };
+    let (head, stored) = (frame.head(), stored.head());
+    let skip = stored.len() as u64;
+    let sent = (head != stored).then(|| (head.into_bytes(), skip));
+    (stored, sent)
 }
 
 /// Returns tools as they are stored: without credentials, and without secrets if those are redacted.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use infold::Config;
-use infold::config::{ConfigEntry, ConfigError, Layer, RestrictedKey};
+use infold::config::{ConfigEntry, ConfigError, ConfigSource, RestrictedKey};
 use infold::profile::{Origin, Setting};
 use serde_json::{Value, json};
 
@@ -200,7 +200,7 @@ fn check(mut files: ConfigFiles, out: &mut Output) -> CliResult {
     for file in &mut files.all {
         file.trusted = true;
     }
-    let layers: Vec<Layer<'_>> = files.layers();
+    let layers: Vec<ConfigSource<'_>> = files.layers();
     let warnings = match Config::parse_layers(&layers, &|name| std::env::var(name).ok()) {
         Ok(parsed) => parsed.warnings,
         Err(errors) => {

@@ -40,7 +40,7 @@ pub struct ExportArgs {
 /// Where an export goes, and what its format could not hold.
 struct ExportTarget<'a> {
     out: &'a mut Output,
-    file: Option<NewFile>,
+    file: Option<ExportFile>,
     lost: BTreeMap<&'static str, u64>,
 }
 
@@ -72,7 +72,7 @@ pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Output) -> CliRe
             CliError::usage(text).hint("nothing was written; name a different file for each")
         );
     }
-    let file = args.out.as_deref().map(NewFile::create).transpose()?;
+    let file = args.out.as_deref().map(ExportFile::create).transpose()?;
     let shown = args
         .ui
         .as_deref()
@@ -98,7 +98,7 @@ pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Output) -> CliRe
 }
 
 /// Writes the list that Roo Code shows into a temporary file.
-fn write_roo_ui(contexts: &Contexts, args: &ExportArgs, path: &Path) -> CliResult<NewFile> {
+fn write_roo_ui(contexts: &Contexts, args: &ExportArgs, path: &Path) -> CliResult<ExportFile> {
     let ([task], Some(TranscriptFormat::Roo), false) =
         (args.tasks.as_slice(), args.format, args.view)
     else {
@@ -108,7 +108,7 @@ fn write_roo_ui(contexts: &Contexts, args: &ExportArgs, path: &Path) -> CliResul
         );
     };
     let log = contexts.read(contexts.resolve(task)?)?;
-    let mut file = NewFile::create(path)?;
+    let mut file = ExportFile::create(path)?;
     file.temporary.write_all(&roo_ui::list(&log)?)?;
     Ok(file)
 }
@@ -129,13 +129,13 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// A file that gets its name once it is complete.
-struct NewFile {
+struct ExportFile {
     path: PathBuf,
     temporary: io::BufWriter<tempfile::NamedTempFile>,
 }
 
-impl NewFile {
-    fn create(path: &Path) -> CliResult<NewFile> {
+impl ExportFile {
+    fn create(path: &Path) -> CliResult<ExportFile> {
         let temporary = tempfile::NamedTempFile::new_in(directory(path)).map_err(|error| {
             let kind = error.kind();
             // The error names the temporary file, which the user does not know.
@@ -150,7 +150,7 @@ impl NewFile {
                     .hint("nothing was written; check the disk, or name another file"),
             }
         })?;
-        Ok(NewFile {
+        Ok(ExportFile {
             path: path.to_owned(),
             temporary: io::BufWriter::new(temporary),
         })

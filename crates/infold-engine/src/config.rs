@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub use entries::ConfigEntry;
 pub use environment::key_variable;
 pub use infold_provider::{APIS, Secret};
-pub use layers::{Layer, ParsedConfig};
+pub use layers::{ConfigSource, ParsedConfig};
 pub use problem::{ConfigError, ConfigProblem};
 pub use reader::EnvLookup;
 pub use restricted::RestrictedKey;
@@ -327,7 +327,7 @@ impl Config {
         text: &str,
         env: EnvLookup<'_>,
     ) -> Result<(Config, Vec<String>), Vec<ConfigError>> {
-        let layer = Layer {
+        let layer = ConfigSource {
             file,
             text,
             trusted: true,

@@ -49,7 +49,7 @@ pub struct Extract {
     /// Separates what the user typed from what their agent injected.
     typist: TypedTextFilter,
     /// Calls whose results are still to come.
-    pending: VecDeque<PendingCall>,
+    pending: VecDeque<UnansweredCall>,
     errors: OpenErrors,
     todos: Option<(u64, Vec<Todo>)>,
     plan: Option<CitedText>,
@@ -67,7 +67,7 @@ pub struct Extract {
 }
 
 /// A call whose result is still to come.
-struct PendingCall {
+struct UnansweredCall {
     id: Option<String>,
     seq: u64,
     target: TargetId,
@@ -313,7 +313,7 @@ impl Extract {
             } else {
                 Affinity::Content
             };
-            self.pending.push_back(PendingCall {
+            self.pending.push_back(UnansweredCall {
                 id: call.id,
                 seq,
                 target,
@@ -429,7 +429,7 @@ fn is_key(text: &str, name: &str) -> bool {
     text[start + name.len()..].starts_with("\":")
 }
 
-persist!(PendingCall: id, seq, target, kind, affinity, files);
+persist!(UnansweredCall: id, seq, target, kind, affinity, files);
 // The typist may start anywhere in a conversation, and other messages are in view each time.
 persist!(Extract: names, targets, terms, requests, candidates, last_reply, pending, errors, todos, plan, system_messages,
     earlier_summary, span, read_bytes, current_file; typist, in_view);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use infold::Config;
-use infold::config::{Layer, ParsedConfig, ProfileRequest, SECTIONS};
+use infold::config::{ConfigSource, ParsedConfig, ProfileRequest, SECTIONS};
 use infold::profile::{KeepRecent, ResolvedProfile, Setting, Settings};
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -588,7 +588,7 @@ fn a_proxy_sends_to_providers_that_are_there() {
 /// Reads a file of the user's own and a project's over it.
 fn layered(user: &str, project: &str, trusted: bool) -> ParsedConfig {
     let layers = [("user.yaml", user, true), ("config.yaml", project, trusted)];
-    let layers = layers.map(|(file, text, trusted)| Layer {
+    let layers = layers.map(|(file, text, trusted)| ConfigSource {
         file,
         text,
         trusted,
@@ -683,7 +683,7 @@ fn a_file_with_only_redact_is_ours_and_wrong_values_are_refused_without_trust_to
         let text = format!("# mine\nredact: {value}\n");
         assert!(Config::is_ours(&text), "{value}");
         for trusted in [true, false] {
-            let layer = Layer {
+            let layer = ConfigSource {
                 file: "config.yaml",
                 text: &text,
                 trusted,
@@ -843,7 +843,7 @@ fn a_file_over_another_leaves_what_it_does_not_set() {
 
 #[test]
 fn errors_of_several_files_name_each_its_own() {
-    let layer = |file, text| Layer {
+    let layer = |file, text| ConfigSource {
         file,
         text,
         trusted: true,
@@ -911,7 +911,7 @@ fn no_key_without_trust_reaches_further() {
     let mut taken = 0;
     let mut harmless = |text: String| {
         let layers = [("user.yaml", USER, true), ("config.yaml", &text, false)];
-        let layers = layers.map(|(file, text, trusted)| Layer {
+        let layers = layers.map(|(file, text, trusted)| ConfigSource {
             file,
             text,
             trusted,

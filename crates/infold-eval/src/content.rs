@@ -55,7 +55,7 @@ impl Needs {
 }
 
 /// The terms of one sentence or line, in order.
-pub type Statement = Vec<u32>;
+pub type StatementTerms = Vec<u32>;
 
 /// Where a name was said something about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +68,8 @@ pub struct StatementPlace {
 /// Finds statements in messages and stand-ins, each read once.
 #[derive(Default)]
 pub struct StatementIndex {
-    messages: HashMap<usize, Vec<(StatementPlace, Statement)>>,
-    stand_ins: HashMap<EventId, Vec<Statement>>,
+    messages: HashMap<usize, Vec<(StatementPlace, StatementTerms)>>,
+    stand_ins: HashMap<EventId, Vec<StatementTerms>>,
 }
 
 impl StatementIndex {
@@ -106,7 +106,7 @@ impl StatementIndex {
         parsed: &'a ParsedSession,
         term: u32,
         end: usize,
-    ) -> impl Iterator<Item = &'a (StatementPlace, Statement)> + 'a {
+    ) -> impl Iterator<Item = &'a (StatementPlace, StatementTerms)> + 'a {
         let occurs = parsed.occurs[term as usize].iter();
         let occurs: Vec<usize> = occurs
             .map(|at| *at as usize)
@@ -128,7 +128,7 @@ impl StatementIndex {
     }
 
     /// Says whether one of these stand-ins says about a reference what a statement says: it has half of its terms.
-    pub fn is_repeated(&self, shown: &[EventId], term: u32, statement: &Statement) -> bool {
+    pub fn is_repeated(&self, shown: &[EventId], term: u32, statement: &StatementTerms) -> bool {
         let lines = shown.iter().filter_map(|id| self.stand_ins.get(id));
         let mut lines = lines
             .flatten()
@@ -147,7 +147,7 @@ fn read_message(
     message: usize,
     parsed: &ParsedMessage,
     vocabulary: &TermVocabulary,
-) -> Vec<(StatementPlace, Statement)> {
+) -> Vec<(StatementPlace, StatementTerms)> {
     let words = &parsed.words;
     let own = [&words.text, &words.arguments].map(|text| (None, &**text));
     let results = words
@@ -164,7 +164,7 @@ fn read_message(
 }
 
 /// Returns the references and words of each sentence that has at least so many of them and is no question.
-fn read_lines(text: &str, vocabulary: &TermVocabulary, least: usize) -> Vec<Statement> {
+fn read_lines(text: &str, vocabulary: &TermVocabulary, least: usize) -> Vec<StatementTerms> {
     let mut out = Vec::new();
     // Stubs are kept as JSON texts.
     for line in text.replace("\\n", "\n").lines() {
@@ -174,7 +174,7 @@ fn read_lines(text: &str, vocabulary: &TermVocabulary, least: usize) -> Vec<Stat
             }
             let terms = vocabulary.find(sentence);
             let terms = terms.into_iter();
-            let terms: Statement = terms
+            let terms: StatementTerms = terms
                 .filter(|term| vocabulary.measure(*term) != Measure::Pairs)
                 .collect();
             if terms.len() >= least {

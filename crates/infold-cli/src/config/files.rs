@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use infold::Config;
-use infold::config::{Layer, ParsedConfig};
+use infold::config::{ConfigSource, ParsedConfig};
 
 use super::trust;
 use crate::error::{CliError, CliResult};
@@ -75,7 +75,7 @@ impl ConfigFiles {
     }
 
     /// Returns the files as layers for the library.
-    pub fn layers(&self) -> Vec<Layer<'_>> {
+    pub fn layers(&self) -> Vec<ConfigSource<'_>> {
         self.all.iter().map(ConfigFile::layer).collect()
     }
 }
@@ -141,8 +141,8 @@ impl ConfigFile {
     }
 
     /// Returns the file as a layer for the library.
-    pub fn layer(&self) -> Layer<'_> {
-        Layer {
+    pub fn layer(&self) -> ConfigSource<'_> {
+        ConfigSource {
             file: &self.name,
             text: &self.text,
             trusted: self.trusted,

@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use infold::Config;
-use infold::config::{Layer, RestrictedKey};
+use infold::config::{ConfigSource, RestrictedKey};
 use serde_json::json;
 
 use super::files::{ConfigFile, FILE_NAME, unreadable, user_directory};
@@ -47,8 +47,8 @@ pub fn trust(file: Option<&Path>, dry_run: bool, out: &mut Output) -> CliResult 
         );
         return Ok(());
     }
-    let mut layers: Vec<Layer<'_>> = user.iter().map(ConfigFile::layer).collect();
-    layers.push(Layer {
+    let mut layers: Vec<ConfigSource<'_>> = user.iter().map(ConfigFile::layer).collect();
+    layers.push(ConfigSource {
         trusted: false,
         ..source.layer()
     });

@@ -9,7 +9,7 @@ use crate::profile::Origin;
 
 /// One file of a configuration, as it was read.
 #[derive(Clone, Copy, Debug)]
-pub struct Layer<'a> {
+pub struct ConfigSource<'a> {
     /// The name that messages show.
     pub file: &'a str,
     /// The text of the file.
@@ -36,7 +36,7 @@ impl Config {
     ///
     /// Mappings are merged key by key. Returns all errors there are, in the order of their lines.
     pub fn parse_layers(
-        layers: &[Layer<'_>],
+        layers: &[ConfigSource<'_>],
         env: EnvLookup<'_>,
     ) -> Result<ParsedConfig, Vec<ConfigError>> {
         let mut reader = ConfigReader {
@@ -73,7 +73,9 @@ impl Config {
     }
 
     /// Returns the keys that untrusted files set and may not set.
-    pub fn restricted_keys(layers: &[Layer<'_>]) -> Result<Vec<RestrictedKey>, Vec<ConfigError>> {
+    pub fn restricted_keys(
+        layers: &[ConfigSource<'_>],
+    ) -> Result<Vec<RestrictedKey>, Vec<ConfigError>> {
         match merge(layers) {
             Ok((_, restricted)) => Ok(restricted),
             Err((at, problem)) => {
@@ -89,7 +91,7 @@ impl Config {
 }
 
 /// Merges all files into one tree, and takes out of each what it may not set.
-fn merge(layers: &[Layer<'_>]) -> Result<(Option<Node>, Vec<RestrictedKey>), LineProblem> {
+fn merge(layers: &[ConfigSource<'_>]) -> Result<(Option<Node>, Vec<RestrictedKey>), LineProblem> {
     let mut merged: Option<Node> = None;
     let mut ignored = Vec::new();
     for (file, layer) in layers.iter().enumerate() {

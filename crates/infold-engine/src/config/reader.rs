@@ -1,6 +1,6 @@
 //! Reads typed values out of a tree of YAML nodes; goes on after an error, to find them all.
 
-use super::Layer;
+use super::ConfigSource;
 use super::problem::{ConfigError, ConfigProblem, nearest};
 use super::yaml::{FileLine, Member, Node, NodeKind};
 use crate::profile::{Origin, Setting};
@@ -10,7 +10,7 @@ pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Collects the errors and warnings of all layers.
 pub(super) struct ConfigReader<'a> {
-    pub layers: &'a [Layer<'a>],
+    pub layers: &'a [ConfigSource<'a>],
     pub env: EnvLookup<'a>,
     pub errors: Vec<ConfigError>,
     pub warnings: Vec<String>,

@@ -10,12 +10,12 @@ use super::word_lists::STOP_WORDS;
 use crate::sentence::is_wide;
 
 /// A word, or a pair of characters of a script without spaces, as a hash of its small letters.
-pub type Term = u64;
+pub type TermHash = u64;
 
 /// A map by terms, which are hashes already.
-pub type TermMap<V> = HashMap<Term, V, BuildHasherDefault<TermHasher>>;
+pub type TermMap<V> = HashMap<TermHash, V, BuildHasherDefault<TermHasher>>;
 /// A set of terms.
-pub type TermSet = HashSet<Term, BuildHasherDefault<TermHasher>>;
+pub type TermSet = HashSet<TermHash, BuildHasherDefault<TermHasher>>;
 
 /// A hasher that uses a term as its own hash.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +45,7 @@ const MIN_WORD_CHARS: usize = 3;
 const MAX_WORD_CHARS: usize = 40;
 
 /// Calls `found` with each term of a text in order, and with `None` where a sentence ends.
-pub fn for_each(text: &str, mut found: impl FnMut(Option<Term>)) {
+pub fn for_each(text: &str, mut found: impl FnMut(Option<TermHash>)) {
     let mut word = WordHash::default();
     for c in text.chars() {
         if c.is_ascii_alphabetic() {
@@ -92,14 +92,14 @@ impl WordHash {
         self.chars += 1;
     }
 
-    fn push_wide(&mut self, c: char, found: &mut impl FnMut(Option<Term>)) {
+    fn push_wide(&mut self, c: char, found: &mut impl FnMut(Option<TermHash>)) {
         if let Some(before) = self.wide {
             found(Some(mix(mix(FNV_BASIS, before), c)));
         }
         self.wide = Some(c);
     }
 
-    fn end(&mut self, found: &mut impl FnMut(Option<Term>)) {
+    fn end(&mut self, found: &mut impl FnMut(Option<TermHash>)) {
         let is_word = (MIN_WORD_CHARS..=MAX_WORD_CHARS).contains(&self.chars);
         if is_word && !STOP_WORD_HASHES.contains(&self.hash) {
             found(Some(self.hash));
@@ -130,7 +130,7 @@ pub fn hash(text: &str) -> u64 {
 }
 
 /// Returns one term for two neighbours.
-pub fn pair(first: Term, second: Term) -> Term {
+pub fn pair(first: TermHash, second: TermHash) -> TermHash {
     (first.rotate_left(17) ^ second).wrapping_mul(FNV_PRIME)
 }
 
@@ -161,7 +161,7 @@ impl TermTable {
     }
 
     /// Returns how likely a term is to be used again, from 0 to 1.
-    pub fn weight(&self, term: Term) -> f64 {
+    pub fn weight(&self, term: TermHash) -> f64 {
         self.terms.get(&term).map_or(0.0, |mentions| {
             let value = mentions.value(self.now);
             value / (value + EVEN_VALUE)
@@ -185,7 +185,7 @@ impl TermTable {
 
     /// Returns about how many bytes the table takes.
     pub fn memory_bytes(&self) -> usize {
-        self.terms.capacity() * (size_of::<(Term, Mentions)>() + 1)
+        self.terms.capacity() * (size_of::<(TermHash, Mentions)>() + 1)
     }
 
     /// Keeps the better half. As many new terms fill it up again, so the total time stays linear.

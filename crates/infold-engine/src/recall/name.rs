@@ -180,7 +180,7 @@ fn quotations(text: &str) -> Vec<&str> {
 
 /// A word of the user's.
 #[derive(Clone, Copy)]
-struct Word<'a> {
+struct NameWord<'a> {
     text: &'a str,
     start: usize,
     end: usize,
@@ -189,7 +189,7 @@ struct Word<'a> {
     starts_sentence: bool,
 }
 
-impl Word<'_> {
+impl NameWord<'_> {
     fn is_number(&self) -> bool {
         self.text.bytes().all(|byte| byte.is_ascii_digit())
     }
@@ -204,7 +204,7 @@ impl Word<'_> {
     }
 
     /// Says whether only a space, a colon or a sign of equality stands between it and the next word.
-    fn is_beside(&self, next: Word<'_>, text: &str) -> bool {
+    fn is_beside(&self, next: NameWord<'_>, text: &str) -> bool {
         let between = &text[self.end..next.start];
         let is_word = |word: &str| word.chars().any(char::is_alphabetic) && word.len() > 1;
         between.trim_matches([' ', ':', '=']).is_empty()
@@ -216,8 +216,8 @@ impl Word<'_> {
 }
 
 /// Returns the words of a text; of scripts without spaces, runs of one kind of letters that may be a name.
-fn words(text: &str) -> Vec<Word<'_>> {
-    let mut out: Vec<Word<'_>> = Vec::new();
+fn words(text: &str) -> Vec<NameWord<'_>> {
+    let mut out: Vec<NameWord<'_>> = Vec::new();
     let mut starts_sentence = true;
     let mut chars = text.char_indices().peekable();
     while let Some((start, c)) = chars.next() {
@@ -234,7 +234,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
         let is_unspaced = kind != LetterKind::Spaced;
         // Hiragana is grammar, not names.
         if kind != LetterKind::Hiragana {
-            out.push(Word {
+            out.push(NameWord {
                 text: word,
                 start,
                 end,

@@ -47,7 +47,7 @@ pub struct Violation {
 
 /// The counts of a row beside violations.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Row {
+pub(crate) struct OutcomeRow {
     pub(crate) counts: Vec<u64>,
     wrong: BTreeMap<Flaw, u64>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Row {
 #[derive(Clone, Debug)]
 pub struct CheckReport {
     columns: &'static [&'static str],
-    rows: BTreeMap<String, Row>,
+    rows: BTreeMap<String, OutcomeRow>,
     /// Everything that was wrong.
     pub findings: Vec<Violation>,
 }
@@ -100,7 +100,7 @@ impl fmt::Display for CheckReport {
             write!(f, "{name:>11}")?;
         }
         writeln!(f)?;
-        let mut all = Row::default();
+        let mut all = OutcomeRow::default();
         all.counts.resize(self.columns.len(), 0);
         for (name, row) in &self.rows {
             write_row(f, name, row)?;
@@ -115,7 +115,7 @@ impl fmt::Display for CheckReport {
     }
 }
 
-fn write_row(f: &mut fmt::Formatter<'_>, name: &str, row: &Row) -> fmt::Result {
+fn write_row(f: &mut fmt::Formatter<'_>, name: &str, row: &OutcomeRow) -> fmt::Result {
     write!(f, "{name:<22}")?;
     let wrong = Flaw::ALL
         .iter()

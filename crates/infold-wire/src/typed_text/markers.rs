@@ -56,14 +56,14 @@ pub enum ElementContent {
 }
 
 /// The sections that agents put in, by the words they start and end with.
-pub static SECTIONS: LazyLock<Vec<Section>> = LazyLock::new(|| {
+pub static SECTIONS: LazyLock<Vec<MarkedSection>> = LazyLock::new(|| {
     let lists = [
         ("front section", true, false),
         ("open front section", true, true),
         ("line section", false, true),
     ];
     let sections = |(list, at_front, may_be_open)| {
-        rows(list).into_iter().map(move |row| Section {
+        rows(list).into_iter().map(move |row| MarkedSection {
             at_front,
             start: row[0],
             end: row.get(1).copied(),
@@ -75,7 +75,7 @@ pub static SECTIONS: LazyLock<Vec<Section>> = LazyLock::new(|| {
 
 /// A part of a text that the agent put in, by the words it starts with.
 #[derive(Debug)]
-pub struct Section {
+pub struct MarkedSection {
     /// Whether it counts only at the front of a text, and not on any line.
     pub at_front: bool,
     pub start: &'static str,

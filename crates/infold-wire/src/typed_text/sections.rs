@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::markers::{SECTIONS, Section};
+use super::markers::{MarkedSection, SECTIONS};
 
 /// Finds sections at the front of what is left of one text.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ pub fn line_sections(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-impl Section {
+impl MarkedSection {
     fn find_end(&self, text: &str, at: usize) -> Option<usize> {
         let from = at + self.start.len();
         let Some(end) = self.end else {

@@ -2,7 +2,7 @@
 
 use crate::extract::Extract;
 use crate::extract::names::NameRecord;
-use crate::extract::terms::{self, Term, TermSet};
+use crate::extract::terms::{self, TermHash, TermSet};
 use crate::references::{self, ReferenceFinder};
 
 /// The collected facts, ranked once for all attempts to compose a summary.
@@ -106,7 +106,7 @@ impl<'a> Coverage<'a> {
     pub fn gain(&self, text: &str) -> f64 {
         let vocabulary = &self.from.terms;
         let mut sum = 0.0;
-        let mut last: Option<(Term, f64)> = None;
+        let mut last: Option<(TermHash, f64)> = None;
         let mut own = TermSet::default();
         terms::for_each(text, |term| {
             let Some(term) = term else {

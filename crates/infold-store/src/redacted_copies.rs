@@ -1,31 +1,30 @@
 //! Recognises copies of redacted messages among those that a client sends: they are recorded as redacted, whatever the client changed
 //! before them.
 
+mod candidate;
 mod sent;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use infold_log::{EventId, Seq, Span};
+use infold_log::{Seq, Span};
 use infold_wire::MessageError;
-use infold_wire::digest::{self, Digest};
-use infold_wire::redact::{redact_matches, redact_message, visit_texts};
+use infold_wire::digest::Digest;
+use infold_wire::redact::{FindMatches, message_parts, redact_matches, redact_message, visit_texts};
 use uuid::Uuid;
 
-use crate::event::{Extent, RedactLine, each_redaction};
-use crate::redacted_digests::{EventKey, MAX_CONTENTS, RedactedDigests, content_digest};
-use crate::redacted_values::{RedactedValue, RedactedValues};
+use crate::event::{Extent, RedactLine, RedactedForms, each_redaction};
+use crate::redacted_digests::{
+    EventKey, MIN_DISTINCT_BYTES, RedactedDigests, known_digests, structured,
+};
+use crate::redacted_lines::RedactedLine;
+use crate::redacted_values::{RedactedValue, apart};
 use crate::stored::Original;
 use crate::{AppendError, Contexts, Log, LogError, TaskError, What, Writer, redact};
-use sent::{SentMessages, mark_following_pieces};
+use candidate::{CandidateEvent, MAX_NEIGHBOUR_DISTANCE, first_key};
+use sent::{MessageKey, SentMessages, Weight, mark_following_pieces};
 
-/// Nobody says this much again by chance.
-const MIN_DISTINCT_BYTES: usize = 24;
-
-/// Fewer conversations begin with the same words by chance if there are so many.
-const MIN_OPENING_BYTES: usize = 12;
-
-/// How far a message is looked for that has content, before or behind another.
-const MAX_NEIGHBOUR_DISTANCE: u64 = 4;
+/// Shorter messages are everyday words, which many conversations have.
+const MIN_SENTENCE_BYTES: usize = 12;
 
 /// Messages on their way to a log, of which some are copies of redacted ones.
 #[derive(Debug)]
@@ -38,7 +37,16 @@ pub struct RedactedCopies {
     copies: Vec<usize>,
     extent: Extent,
     values: Vec<RedactedValue>,
+    /// What the originals of each message are recognised by.
+    forms: Vec<CopyForms>,
     contents: Vec<Digest>,
+}
+
+/// What the originals of a copy are recognised by.
+#[derive(Debug, Default)]
+struct CopyForms {
+    contents: BTreeSet<Digest>,
+    lines: Vec<RedactedLine>,
 }
 
 impl RedactedCopies {
@@ -48,12 +56,21 @@ impl RedactedCopies {
             let seq = Seq::new(first.get() + *at as u64)?;
             Some((seq, self.originals[*at]?))
         });
+        let forms = self.copies.iter().filter_map(|at| {
+            let CopyForms { contents, lines } = &self.forms[*at];
+            Some(RedactedForms {
+                seq: Seq::new(first.get() + *at as u64)?,
+                contents: contents.iter().copied().collect(),
+                lines: lines.clone(),
+            })
+        });
         RedactLine {
             extent: self.extent,
             messages: copies.collect(),
             texts: 0,
             names: Vec::new(),
             values: self.values.clone(),
+            forms: forms.collect(),
             contents: self.contents.clone(),
         }
     }
@@ -62,9 +79,9 @@ impl RedactedCopies {
 impl Contexts {
     /// Finds copies of redacted messages among those that are to be appended to a log; none if there are none.
     ///
-    /// A message counts as a copy if it is the same as one that lost the matches of a search; if the message before or behind it is
-    /// the same, too, or both conversations begin with it; or, in a task that shares messages with the redacted one, if an answer follows it or it is long. So what
-    /// somebody says anew stays. In such tasks, the texts of redacted messages are recognised in messages of another form.
+    /// A message counts as a copy if it is the same as a redacted one, or holds texts, arguments, results or lines of one, whatever
+    /// its ids and its API. So that what somebody says anew stays, it must be nothing that is said by chance, or stand beside what the
+    /// redacted one stood beside; see [`CopySearch::is_copy`].
     pub fn redacted_copies(
         &self,
         log: &Log,
@@ -122,17 +139,6 @@ impl Writer {
     }
 }
 
-/// A redaction of which the client may have sent copies.
-struct CandidateEvent {
-    log: Log,
-    line: RedactLine,
-    /// Its task shares messages with the one that is written to.
-    is_related: bool,
-    /// Some of its messages may be copied: those that the log has already are known as such.
-    copies: Vec<(Seq, Original)>,
-    is_found: bool,
-}
-
 struct CopySearch<'a> {
     contexts: &'a Contexts,
     log: &'a Log,
@@ -141,17 +147,30 @@ struct CopySearch<'a> {
     events: BTreeMap<EventKey, CandidateEvent>,
 }
 
+/// The redacted messages that one message is a copy of; which of them is not known of earlier redactions.
+type Sources = BTreeSet<(EventKey, Option<Seq>)>;
+
+/// What of a message stands in redacted messages in another form.
+#[derive(Default)]
+struct FoundForms {
+    sources: Sources,
+    /// Digests of texts, arguments and results.
+    contents: BTreeSet<Digest>,
+    /// The events of lines.
+    lines: BTreeSet<EventKey>,
+}
+
 impl CopySearch<'_> {
     /// Reads the events that know a message or a text of what was sent.
     fn load_events(&mut self) -> Result<(), TaskError> {
         let mut keys = BTreeSet::new();
         for (body, digest) in self.sent.bodies.iter().zip(&self.sent.digests) {
             keys.extend(digest.iter().flat_map(|digest| self.digests.of(digest)));
-            let visited = visit_texts(body, &mut |text| {
-                let content = content_digest(text);
-                keys.extend(content.iter().flat_map(|digest| self.digests.of(digest)));
-            });
-            visited.map_err(|error| LogError::damaged(self.log.dir(), 0, error.to_string()))?;
+            self.visit_contents(body, &mut |text| {
+                self.digests.each_of_text(text, &mut |key| {
+                    keys.insert(key);
+                });
+            })?;
         }
         let mut ancestor = None;
         for (task, event) in keys {
@@ -163,16 +182,23 @@ impl CopySearch<'_> {
                 continue;
             };
             let own = *ancestor.get_or_insert_with(|| self.own_ancestor());
-            let candidate = CandidateEvent {
-                is_related: own == Some(self.contexts.first_ancestor(task)),
-                copies: line.messages.clone(),
-                is_found: false,
-                log,
-                line,
-            };
+            let is_related = own == Some(self.contexts.first_ancestor(task));
+            let candidate = CandidateEvent::new(log, line, is_related);
             self.events.insert((task, event), candidate);
         }
         Ok(())
+    }
+
+    /// Calls `take` with the texts of a message, and with arguments and results as a whole.
+    fn visit_contents(&self, body: &[u8], take: &mut dyn FnMut(&str)) -> Result<(), LogError> {
+        let parts = visit_texts(body, take).and_then(|()| message_parts(body));
+        let parts = parts.map_err(|error| self.damaged(&error))?;
+        parts.iter().for_each(|part| take(part.text()));
+        Ok(())
+    }
+
+    fn damaged(&self, error: &MessageError) -> LogError {
+        LogError::damaged(self.log.dir(), 0, error.to_string())
     }
 
     fn own_ancestor(&self) -> Option<Uuid> {
@@ -185,23 +211,22 @@ impl CopySearch<'_> {
     fn drop_known_copies(&mut self) -> Result<(), TaskError> {
         let path = self.log.state().shown().path();
         let is_shown = |seq: Seq| path.iter().any(|run| run.holds(seq));
-        let mut own = BTreeSet::new();
+        let (mut own, mut own_contents) = (BTreeSet::new(), BTreeSet::new());
         each_redaction(&self.log.events, |_, redact| {
-            let shown = redact
-                .messages
-                .into_iter()
-                .filter(|(seq, _)| is_shown(*seq));
+            let shown = redact.messages.into_iter();
+            let shown = shown.filter(|(seq, _)| is_shown(*seq));
             own.extend(shown.map(|(_, digest)| digest));
+            let shown = redact.forms.into_iter();
+            let shown = shown.filter(|forms| is_shown(forms.seq));
+            own_contents.extend(shown.flat_map(|forms| forms.contents));
         })?;
+        let is_known = |seq: Seq, digest: Original, contents: &[Digest]| {
+            is_shown(seq) && self.log.redacted(seq).is_ok_and(|now| now == Some(digest))
+                || own.contains(&digest)
+                || !contents.is_empty() && contents.iter().all(|it| own_contents.contains(it))
+        };
         for event in self.events.values_mut() {
-            let mut copies = Vec::new();
-            for (seq, digest) in &event.copies {
-                let is_here = is_shown(*seq) && self.log.redacted(*seq)? == Some(*digest);
-                if !is_here && !own.contains(digest) {
-                    copies.push((*seq, *digest));
-                }
-            }
-            event.copies = copies;
+            event.keep_copies(is_known);
         }
         self.events.retain(|_, event| !event.copies.is_empty());
         Ok(())
@@ -210,9 +235,8 @@ impl CopySearch<'_> {
     fn run(mut self) -> Result<Option<RedactedCopies>, TaskError> {
         let marker = redact::marker(self.log.state().next_event().get());
         let mut messages = self.sent.bodies.clone();
-        let mut originals = vec![None; messages.len()];
-        let damaged = |error: MessageError| LogError::damaged(self.log.dir(), 0, error.to_string());
-        for (at, original) in self.sent.digests.iter().enumerate() {
+        let mut sources = vec![Sources::new(); messages.len()];
+        for at in 0..messages.len() {
             let Some((key, seq)) = self.original_of(at)? else {
                 continue;
             };
@@ -221,33 +245,37 @@ impl CopySearch<'_> {
             };
             event.is_found = true;
             let redacted = event.redacted(&messages[at], (key.1, seq), &marker);
-            messages[at] = redacted.map_err(damaged)?;
-            originals[at] = Some(*original);
+            messages[at] = redacted.map_err(|error| self.damaged(&error))?;
+            sources[at].insert((key, Some(seq)));
         }
-        for at in 0..messages.len() {
-            if originals[at].is_some() {
-                continue;
-            }
-            let texts = self.texts_of_redacted(at);
-            if texts.is_empty() {
-                continue;
-            }
-            let mut find = |text: &str| {
-                let is_gone = content_digest(text).is_some_and(|digest| texts.contains(&digest));
-                Vec::from_iter(is_gone.then_some(0..text.len()))
-            };
-            let redacted = redact_matches(&messages[at], &marker, &mut find).map_err(damaged)?;
-            if let Some(bytes) = redacted.bytes {
-                messages[at] = bytes;
-                originals[at] = Some(self.sent.digests[at]);
+        // What is found in one message makes copies before it likely.
+        for _ in 0..2 {
+            for at in 0..messages.len() {
+                if !sources[at].is_empty() {
+                    continue;
+                }
+                let found = self.forms_in(at)?;
+                if let Some(bytes) = self.without_forms(&messages[at], &found, &marker)? {
+                    messages[at] = bytes;
+                    for (key, _) in &found.sources {
+                        let event = self.events.get_mut(key);
+                        event.into_iter().for_each(|event| event.is_found = true);
+                    }
+                    sources[at] = found.sources;
+                }
             }
         }
-        let copies = (0..messages.len()).filter(|at| originals[*at].is_some());
+        let copies = (0..messages.len()).filter(|at| !sources[*at].is_empty());
         let copies: Vec<usize> = copies.collect();
         if copies.is_empty() {
             return Ok(None);
         }
-        mark_following_pieces(&messages, &self.sent.digests, &mut originals).map_err(damaged)?;
+        let mut originals = vec![None; messages.len()];
+        for at in &copies {
+            originals[*at] = Some(self.sent.digests[*at]);
+        }
+        let marked = mark_following_pieces(&messages, &self.sent.digests, &mut originals);
+        marked.map_err(|error| self.damaged(&error))?;
         let found = self.events.values().filter(|event| event.is_found);
         let found: Vec<&CandidateEvent> = found.collect();
         let is_whole = found.iter().any(|event| event.line.extent == Extent::Whole);
@@ -265,7 +293,8 @@ impl CopySearch<'_> {
             } else {
                 Extent::Matches
             },
-            contents: contents.into_iter().take(MAX_CONTENTS).collect(),
+            contents: contents.into_iter().collect(),
+            forms: sources.iter().map(|sources| self.forms_of(sources)).collect(),
             messages,
             originals,
             copies,
@@ -273,19 +302,31 @@ impl CopySearch<'_> {
         }))
     }
 
+    /// Returns what all of these messages are recognised by.
+    fn forms_of(&self, sources: &Sources) -> CopyForms {
+        let mut all = CopyForms::default();
+        for (key, seq) in sources {
+            let event = self.events.get(key);
+            let forms = event.zip(*seq).and_then(|(event, seq)| event.forms(seq));
+            if let Some(forms) = forms {
+                all.contents.extend(&forms.contents);
+                all.lines.extend(forms.lines.iter().cloned());
+            }
+        }
+        all
+    }
+
     /// Returns the redacted message that one is a copy of.
     fn original_of(&self, at: usize) -> Result<Option<(EventKey, Seq)>, TaskError> {
         let Some(digest) = self.sent.digests[at] else {
             return Ok(None);
         };
+        let weight = self.sent.weight(at);
         for (key, event) in &self.events {
             let same = event.copies.iter();
             for (seq, _) in same.filter(|(_, original)| *original == Some(digest)) {
-                let is_old = at < self.sent.answered;
-                let is_copy = event.line.extent == Extent::Matches
-                    || event.is_related
-                        && (is_old || self.sent.text_bytes(at) >= MIN_DISTINCT_BYTES)
-                    || self.has_same_neighbour(at, event, *seq)?;
+                let is_copy = event.line.extent == Extent::Matches && weight.is_distinct
+                    || self.is_copy(at, event, Some(*seq), weight)?;
                 if is_copy {
                     return Ok(Some((*key, *seq)));
                 }
@@ -294,110 +335,160 @@ impl CopySearch<'_> {
         Ok(None)
     }
 
-    /// Says whether the message before one, or the one behind it, is the same as in the log in which it was redacted.
-    fn has_same_neighbour(
+    /// Says whether what is the same as in a redacted message is a copy, not said anew by chance.
+    fn is_copy(
+        &self,
+        at: usize,
+        event: &CandidateEvent,
+        seq: Option<Seq>,
+        weight: Weight,
+    ) -> Result<bool, TaskError> {
+        let Weight { bytes, is_distinct } = weight;
+        let is_old = self.sent.is_old(at);
+        let is_long = is_distinct || bytes >= MIN_SENTENCE_BYTES;
+        if event.is_expected() && is_long && (is_old || bytes >= MIN_DISTINCT_BYTES) {
+            return Ok(true);
+        }
+        let Some(seq) = seq else {
+            return Ok(false);
+        };
+        let beside = self.neighbours(at, event, seq)?;
+        Ok(event.is_expected() && beside.sides > 0
+            || beside.is_opening && bytes >= MIN_SENTENCE_BYTES
+            || is_distinct && beside.sides > 0
+            || bytes + beside.bytes >= MIN_DISTINCT_BYTES
+                && (beside.sides > 1 || beside.sides > 0 && bytes >= MIN_SENTENCE_BYTES))
+    }
+
+    /// Compares what stands beside a message with what stood beside the redacted one.
+    fn neighbours(
         &self,
         at: usize,
         event: &CandidateEvent,
         seq: Seq,
-    ) -> Result<bool, TaskError> {
-        let last = event.log.state().at().seq;
-        let before = seq.get().saturating_sub(MAX_NEIGHBOUR_DISTANCE)..seq.get();
-        let before: Vec<u64> = before.rev().collect();
-        let behind = seq.get() + 1..=last.min(seq.get() + MAX_NEIGHBOUR_DISTANCE);
-        let behind: Vec<u64> = behind.collect();
-        let sent_before = self.sent.digests[..at].iter().rev().flatten().next();
-        let sent_before = match sent_before {
-            Some(digest) => Some(*digest),
-            None => self.last_digest()?,
+    ) -> Result<Neighbours, TaskError> {
+        let (seq, last) = (seq.get(), event.log.state().at().seq);
+        let before = event.key_of((seq.saturating_sub(MAX_NEIGHBOUR_DISTANCE)..seq).rev());
+        let behind = event.key_of(seq + 1..=last.min(seq + MAX_NEIGHBOUR_DISTANCE));
+        // Some APIs have as several messages what others have as one.
+        let mut own = event.key_of([seq]);
+        own.digest = None;
+        let sent_before = match self.sent.key_before(at) {
+            Some(key) => key,
+            None => self.last_key()?,
         };
-        let sent_behind = self.sent.digests[at + 1..].iter().flatten().next();
-        // Damage in another task does not keep this one from being recorded.
-        let kept = |seqs: Vec<u64>| first_digest(&event.log, seqs).unwrap_or_default();
-        let (kept_before, kept_behind) = (kept(before), kept(behind));
-        let is_same = |sent: Option<Digest>, kept: Option<Digest>| sent.is_some() && sent == kept;
-        let is_opening = sent_before.is_none() && kept_before.is_none();
-        Ok(is_same(sent_before, kept_before)
-            || is_same(sent_behind.copied(), kept_behind)
-            || is_opening && self.sent.text_bytes(at) >= MIN_OPENING_BYTES)
+        let sent_behind = self.sent.key_behind(at).unwrap_or_default();
+        let mut sent_own = self.sent.key(at);
+        sent_own.digest = None;
+        sent_own.parts.retain(|(digest, _)| !event.contents.contains_key(digest));
+        let shared = [
+            sent_before.shared_bytes(&[&before, &own]),
+            sent_behind.shared_bytes(&[&behind, &own]),
+            sent_own.shared_bytes(&[&before, &own, &behind]),
+        ];
+        Ok(Neighbours {
+            sides: shared.iter().flatten().count(),
+            bytes: shared.iter().flatten().sum(),
+            is_opening: sent_before.is_empty() && before.is_empty(),
+        })
     }
 
-    /// Returns the digest of the last message that the log shows.
-    fn last_digest(&self) -> Result<Option<Digest>, LogError> {
+    /// Returns what the last message that the log shows is known by.
+    fn last_key(&self) -> Result<MessageKey, LogError> {
         let Some(last) = self.log.state().shown().last() else {
-            return Ok(None);
+            return Ok(MessageKey::default());
         };
         let from = last.get().saturating_sub(MAX_NEIGHBOUR_DISTANCE);
-        first_digest(self.log, (from..=last.get()).rev())
+        first_key(self.log, (from..=last.get()).rev())
     }
 
-    /// Returns the digests of redacted texts that may stand in a message in another form.
-    fn texts_of_redacted(&mut self, at: usize) -> BTreeSet<Digest> {
-        let is_old = at < self.sent.answered;
-        let mut texts = BTreeSet::new();
-        let events = self.events.values_mut();
-        for event in events.filter(|event| event.is_related || event.is_found) {
-            let mut found = Vec::new();
-            let _ = visit_texts(&self.sent.bodies[at], &mut |text| {
-                let is_meant = is_old || text.len() >= MIN_DISTINCT_BYTES;
-                let digest = content_digest(text).filter(|_| is_meant);
-                found.extend(digest.filter(|digest| event.line.contents.contains(digest)));
-            });
-            event.is_found |= !found.is_empty();
-            texts.extend(found);
+    /// Returns what of a message stands in redacted ones in another form.
+    fn forms_in(&self, at: usize) -> Result<FoundForms, TaskError> {
+        let mut contents: BTreeMap<(EventKey, Digest, Option<Seq>), Weight> = BTreeMap::new();
+        let mut lines: BTreeSet<(EventKey, Seq)> = BTreeSet::new();
+        self.visit_contents(&self.sent.bodies[at], &mut |text| {
+            for (key, event) in &self.events {
+                for digest in known_digests(text) {
+                    for seq in event.contents.get(&digest).into_iter().flatten() {
+                        contents.insert((*key, digest, *seq), Weight::of(text));
+                    }
+                }
+                event.lines.find(text, &mut |_, seq| {
+                    lines.insert((*key, *seq));
+                });
+            }
+        })?;
+        let mut found = FoundForms::default();
+        let is_old = self.sent.is_old(at);
+        for ((key, digest, seq), weight) in contents {
+            let event = &self.events[&key];
+            let is_known = event.line.extent == Extent::Matches && is_old && weight.is_distinct;
+            if is_known || self.is_copy(at, event, seq, weight)? {
+                found.contents.insert(digest);
+                found.sources.insert((key, seq));
+            }
         }
-        texts
+        // A line may stand in what is said anew, so only what was answered is searched.
+        for (key, seq) in lines.into_iter().filter(|_| is_old) {
+            let event = &self.events[&key];
+            if event.is_expected() || self.neighbours(at, event, seq)?.sides > 0 {
+                found.lines.insert(key);
+                found.sources.insert((key, Some(seq)));
+            }
+        }
+        Ok(found)
     }
-}
 
-impl CandidateEvent {
-    /// Returns what is recorded of a copy of a redacted message.
-    fn redacted(
+    /// Returns a message without what was found in it; none if that is nothing.
+    fn without_forms(
         &self,
-        body: &[u8],
-        (event, seq): (EventId, Seq),
+        message: &[u8],
+        found: &FoundForms,
         marker: &str,
-    ) -> Result<Vec<u8>, MessageError> {
-        if self.line.extent == Extent::Matches {
-            let values: RedactedValues = self.line.values.iter().cloned().collect();
-            let without = |marker: &str| {
-                let redacted = redact_matches(body, marker, &mut |text| values.find(text));
-                redacted.map(|redacted| redacted.bytes)
-            };
-            // Texts that are too short are not known: what is left must be what was left then.
-            let then = self.log.message(seq).ok();
-            let then = then.and_then(|then| digest::message_digest(&then).ok());
-            let again = without(&redact::marker(event.get()))?;
-            let again = again
-                .map(|again| digest::message_digest(&again))
-                .transpose()?;
-            if again.is_some()
-                && again == then
-                && let Some(redacted) = without(marker)?
-            {
-                return Ok(redacted);
-            }
+    ) -> Result<Option<Vec<u8>>, LogError> {
+        if found.sources.is_empty() {
+            return Ok(None);
         }
-        redact_message(body, marker)
+        let is_gone =
+            |text: &str| known_digests(text).any(|digest| found.contents.contains(&digest));
+        // Objects first: without some of its texts one is no longer known.
+        let mut find_object = |text: &str| {
+            let is_gone = structured(text.trim()).is_some() && is_gone(text);
+            Vec::from_iter(is_gone.then_some(0..text.len()))
+        };
+        let mut find_text = |text: &str| {
+            if is_gone(text) {
+                return Vec::from_iter([0..text.len()]);
+            }
+            let mut ranges = Vec::new();
+            for event in found.lines.iter().filter_map(|key| self.events.get(key)) {
+                event.lines.find(text, &mut |range, _| ranges.push(range));
+            }
+            apart(ranges)
+        };
+        let finds: [&mut FindMatches<'_>; 2] = [&mut find_object, &mut find_text];
+        let mut changed: Option<Vec<u8>> = None;
+        for find in finds {
+            let now = changed.as_deref().unwrap_or(message);
+            let redacted = redact_matches(now, marker, find).map_err(|error| self.damaged(&error))?;
+            changed = redacted.bytes.or(changed);
+        }
+        // Several texts may be what another API has as one.
+        let parts = message_parts(changed.as_deref().unwrap_or(message));
+        let parts = parts.map_err(|error| self.damaged(&error))?;
+        if parts.iter().any(|part| is_gone(part.text())) {
+            let whole = redact_message(message, marker).map_err(|error| self.damaged(&error))?;
+            return Ok(Some(whole));
+        }
+        Ok(changed)
     }
 }
 
-/// Returns the digest of the first of these messages that has content.
-fn first_digest(
-    log: &Log,
-    seqs: impl IntoIterator<Item = u64>,
-) -> Result<Option<Digest>, LogError> {
-    for seq in seqs.into_iter().filter_map(Seq::new) {
-        let digest = match log.redacted(seq)? {
-            Some(digest) => digest,
-            None => {
-                let message = log.message(seq)?;
-                digest::message_digest(&log.without_secrets(&message)).unwrap_or_default()
-            }
-        };
-        if digest.is_some() {
-            return Ok(digest);
-        }
-    }
-    Ok(None)
+/// What stands beside a message and stood beside a redacted one.
+struct Neighbours {
+    /// On how many sides: before it, behind it, or in the same message.
+    sides: usize,
+    bytes: usize,
+    /// Both conversations begin with the message.
+    is_opening: bool,
 }

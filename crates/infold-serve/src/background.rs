@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use infold_log::Span;
-use infold_store::{TaskError, Usage};
+use infold_store::{OpenError, TaskError, Usage};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
@@ -292,7 +292,10 @@ impl Core {
             TryLease::Busy => return Ok(false),
             TryLease::Closed => match self.pool.lease_in_process(task) {
                 // A command has it, such as one that redacts.
-                Err(TaskError::Open { .. }) => return Ok(false),
+                Err(TaskError::Open {
+                    source: OpenError::Held { .. },
+                    ..
+                }) => return Ok(false),
                 leased => leased?,
             },
         };

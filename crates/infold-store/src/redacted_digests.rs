@@ -158,7 +158,12 @@ fn without_envelopes(mut json: Json<'_>) -> Json<'_> {
             break;
         };
         let is_envelope = matches!(&*name.name(), b"output" | b"result" | b"error");
-        if !is_envelope || !matches!(value.kind(), JsonKind::String | JsonKind::Object | JsonKind::Array) {
+        if !is_envelope
+            || !matches!(
+                value.kind(),
+                JsonKind::String | JsonKind::Object | JsonKind::Array
+            )
+        {
             break;
         }
         json = value;
@@ -187,8 +192,18 @@ mod tests {
     #[test]
     fn a_content_is_the_same_in_every_form() {
         let forms: [&[&str]; 3] = [
-            &["the key  is\nhunter2", "the key is hunter2\r\n", r#"{"output":"the key is hunter2"}"#, r#"{"error": "the key is hunter2"}"#],
-            &[r#"{"a":1,"key":"x"}"#, r#" {"key": "\u0078", "a": 1.0}"#, r#"{"output":{"a":1,"key":"x"}}"#, r#"{"result":"{\"a\":1,\"key\":\"x\"}"}"#],
+            &[
+                "the key  is\nhunter2",
+                "the key is hunter2\r\n",
+                r#"{"output":"the key is hunter2"}"#,
+                r#"{"error": "the key is hunter2"}"#,
+            ],
+            &[
+                r#"{"a":1,"key":"x"}"#,
+                r#" {"key": "\u0078", "a": 1.0}"#,
+                r#"{"output":{"a":1,"key":"x"}}"#,
+                r#"{"result":"{\"a\":1,\"key\":\"x\"}"}"#,
+            ],
             &[r#"{"output":12345678}"#],
         ];
         let digests = forms.map(|forms| {
@@ -201,7 +216,15 @@ mod tests {
 
     #[test]
     fn what_is_short_or_redacted_has_no_digest() {
-        for text in ["", "hello", "h  e llo", "{}", "[redacted e12] or so", r#"{"redacted":"[redacted e1]"}"#, r#"{"output":"ok"}"#] {
+        for text in [
+            "",
+            "hello",
+            "h  e llo",
+            "{}",
+            "[redacted e12] or so",
+            r#"{"redacted":"[redacted e1]"}"#,
+            r#"{"output":"ok"}"#,
+        ] {
             assert_eq!(content_digest(text), None, "{text}");
         }
     }

@@ -74,7 +74,9 @@ pub(crate) fn lines_with<'t>(
     text.split_inclusive('\n').filter(move |line| {
         let start = end;
         end += line.len();
-        ranges.iter().any(|range| range.start < end && range.end > start)
+        ranges
+            .iter()
+            .any(|range| range.start < end && range.end > start)
     })
 }
 
@@ -175,7 +177,10 @@ mod tests {
     #[test]
     fn lines_are_found_whatever_white_space_a_text_has() {
         let lines = ["my key is größer", "another line of it"];
-        assert_eq!(found(&lines, "so:my key\r\nis  größer.end"), ["my key\r\nis  größer"]);
+        assert_eq!(
+            found(&lines, "so:my key\r\nis  größer.end"),
+            ["my key\r\nis  größer"]
+        );
         assert_eq!(found(&lines, "anotherlineofit").len(), 1);
         assert!(found(&lines, "my key is größe").is_empty() && found(&lines, "").is_empty());
     }

@@ -42,7 +42,9 @@ impl RedactedValue {
     }
 
     pub(crate) fn encode(&self) -> String {
-        let RedactedValue { bytes, sum, digest, .. } = self;
+        let RedactedValue {
+            bytes, sum, digest, ..
+        } = self;
         let prompt = if self.is_of_prompt {
             r#","prompt":true"#
         } else {
@@ -176,7 +178,9 @@ impl FoundValues {
     /// Takes in what was found in a text, and returns it.
     pub fn collect(&self, text: &str, found: Vec<Range<usize>>) -> Vec<Range<usize>> {
         if self.is_collecting.get() {
-            found.iter().for_each(|range| self.add(&text[range.clone()]));
+            found
+                .iter()
+                .for_each(|range| self.add(&text[range.clone()]));
         }
         found
     }

@@ -151,11 +151,7 @@ fn event_of(row: &Row<'_>) -> rusqlite::Result<Option<(Uuid, EventId)>> {
 }
 
 /// Reads a row with a text. One that no version writes is passed over.
-fn add_text(
-    row: &Row<'_>,
-    of: (Uuid, EventId),
-    all: &mut RedactedDigests,
-) -> rusqlite::Result<()> {
+fn add_text(row: &Row<'_>, of: (Uuid, EventId), all: &mut RedactedDigests) -> rusqlite::Result<()> {
     let (kind, bytes, sum): (i64, i64, u32) = (row.get(2)?, row.get(3)?, row.get(4)?);
     let digest: String = row.get(5)?;
     let Ok(bytes) = usize::try_from(bytes) else {

@@ -15,8 +15,16 @@ fn forms() -> Vec<RedactedForms> {
     let line = RedactedLine::of("twelve bytes or more").expect("a line");
     let contents = vec![[5; 16], [6; 16]];
     vec![
-        RedactedForms { seq, contents, lines: vec![line] },
-        RedactedForms { seq: seq.next(), contents: Vec::new(), lines: Vec::new() },
+        RedactedForms {
+            seq,
+            contents,
+            lines: vec![line],
+        },
+        RedactedForms {
+            seq: seq.next(),
+            contents: Vec::new(),
+            lines: Vec::new(),
+        },
     ]
 }
 

@@ -45,7 +45,9 @@ impl KnownTexts<'_> {
         }
         match self {
             KnownTexts::Matches(find) => {
-                let lines: Vec<_> = lines_with(text, &find(text)).map(RedactedLine::of).collect();
+                let lines: Vec<_> = lines_with(text, &find(text))
+                    .map(RedactedLine::of)
+                    .collect();
                 // A line that is too short is known together with those around it.
                 let is_short = lines.iter().any(Option::is_none);
                 let all = is_short.then(|| RedactedLine::of(text)).flatten();
@@ -116,7 +118,8 @@ impl<'a> FormCollector<'a> {
             let new = self.known.lines(text).into_iter();
             let new: Vec<_> = new.filter(|line| !lines.contains(line)).collect();
             lines.extend(new);
-            self.known.each_code(text, &mut |code| self.values.add(code));
+            self.known
+                .each_code(text, &mut |code| self.values.add(code));
         })?;
         self.add_parts(came, redacted, &mut contents)?;
         let contents: Vec<Digest> = contents.into_iter().take(self.contents_left).collect();
@@ -171,7 +174,8 @@ mod tests {
 
     #[test]
     fn codes_have_letters_and_digits() {
-        let text = "key: \"sk-12ab34cd56ef\", at 2026-11-18T16:00 by an-ordinary-word, 1234567890123";
+        let text =
+            "key: \"sk-12ab34cd56ef\", at 2026-11-18T16:00 by an-ordinary-word, 1234567890123";
         let found: Vec<&str> = codes(text).collect();
         assert_eq!(found, ["sk-12ab34cd56ef", "2026-11-18T16:00"]);
     }

@@ -88,7 +88,9 @@ impl Words {
 /// The digests of a text and of its lines.
 fn digests(text: &str) -> impl Iterator<Item = Digest> + '_ {
     let lines = text.split('\n').filter(|line| line.len() < text.len());
-    std::iter::once(text).chain(lines).filter_map(content_digest)
+    std::iter::once(text)
+        .chain(lines)
+        .filter_map(content_digest)
 }
 
 /// The words of a text in lower case, and where they stand. What is written without spaces has a word for each character.

@@ -123,10 +123,7 @@ impl CandidateEvent {
 }
 
 /// Returns what the first of these messages that has content is known by.
-pub fn first_key(
-    log: &Log,
-    seqs: impl IntoIterator<Item = u64>,
-) -> Result<MessageKey, LogError> {
+pub fn first_key(log: &Log, seqs: impl IntoIterator<Item = u64>) -> Result<MessageKey, LogError> {
     for seq in seqs.into_iter().filter_map(Seq::new) {
         let message = log.message(seq)?;
         let message = log.without_secrets(&message);

@@ -5,7 +5,7 @@ use infold_wire::digest::Digest;
 use infold_wire::redact::{message_parts, visit_texts};
 use infold_wire::{Message, MessageError, digest};
 
-use crate::redacted_digests::{has_code, MIN_DISTINCT_BYTES, part_digest};
+use crate::redacted_digests::{MIN_DISTINCT_BYTES, has_code, part_digest};
 use crate::stored::Original;
 
 /// Messages with so much around their texts hold images or the like, which nobody sends again by chance.
@@ -68,7 +68,12 @@ impl MessageKey {
             let mut parts = others.iter().flat_map(|other| &other.parts);
             is_whole || parts.any(|(digest, _)| *digest == part.0)
         };
-        let shared: Vec<usize> = self.parts.iter().filter(is_shared).map(|part| part.1).collect();
+        let shared: Vec<usize> = self
+            .parts
+            .iter()
+            .filter(is_shared)
+            .map(|part| part.1)
+            .collect();
         (is_whole || !shared.is_empty()).then(|| shared.iter().sum())
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use infold_log::Span;
-use infold_store::Usage;
+use infold_store::{OpenError, TaskError, Usage};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
@@ -290,7 +290,14 @@ impl Core {
         let mut open = match self.pool.try_lease(task) {
             TryLease::Leased(open) => open,
             TryLease::Busy => return Ok(false),
-            TryLease::Closed => self.pool.lease_in_process(task)?,
+            TryLease::Closed => match self.pool.lease_in_process(task) {
+                // A command has it, such as one that redacts.
+                Err(TaskError::Open {
+                    source: OpenError::Held { .. },
+                    ..
+                }) => return Ok(false),
+                leased => leased?,
+            },
         };
         if open.writer.record_tools(messages)? > 0 {
             open.wrote();

@@ -146,10 +146,10 @@ impl ConversationIndex {
         locked(&self.chains).names_of(task)
     }
 
-    /// Returns a name in the form in which it is written: one that was redacted stays so, whatever task is given it.
+    /// Returns a name in the form in which it is written: one that was redacted stays so, whatever task is given it and however.
     pub fn stored_name(&self, name: &ConversationName) -> Result<ConversationName, RegistryError> {
         let redacted = name.redacted();
-        if locked(&self.chains).has_name(&redacted.key())? {
+        if locked(&self.chains).is_redacted_name(redacted.text())? {
             Ok(redacted)
         } else {
             Ok(name.clone())
@@ -175,8 +175,8 @@ impl ConversationIndex {
 
     /// Notes what a task says was redacted.
     pub fn set_redacted(&self, task: Uuid, log: &Log) -> Result<(), ConversationError> {
-        let digests = log.redacted_digests()?;
-        locked(&self.chains).set_redacted(task, &digests)?;
+        let redactions = log.redactions()?;
+        locked(&self.chains).set_redacted(task, &redactions)?;
         locked(&self.redacted).changed = None;
         Ok(())
     }

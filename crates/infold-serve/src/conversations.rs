@@ -397,7 +397,9 @@ impl Core {
         }
         self.redact_session(parsed, &mut members)?;
         let members: Vec<(&str, &[u8])> = members.iter().map(|(name, it)| (*name, &**it)).collect();
-        open.writer.frame(call.wire, &members)?;
+        let redacted = self.index.redacted()?;
+        open.writer
+            .frame_without(call.wire, &members, redacted.as_ref())?;
         open.wrote();
         self.frames.recorded.insert(open.id, parsed.frame);
         Ok(())

@@ -88,13 +88,6 @@ const SCHEMA: &str = "
         UNIQUE (name, task)
     );
     CREATE INDEX IF NOT EXISTS names_task ON names (task);
-    CREATE TABLE IF NOT EXISTS redacted (
-        digest BLOB NOT NULL,
-        task BLOB NOT NULL,
-        event INTEGER NOT NULL,
-        PRIMARY KEY (digest, task, event)
-    ) WITHOUT ROWID;
-    CREATE INDEX IF NOT EXISTS redacted_task ON redacted (task);
 ";
 
 impl ChainIndex {
@@ -332,7 +325,7 @@ impl ChainIndex {
     pub fn forget(&mut self, task: Uuid) -> Result<(), RegistryError> {
         self.write(|db| {
             db.execute("DELETE FROM names WHERE task = ?1", [task.as_bytes()])?;
-            db.execute("DELETE FROM redacted WHERE task = ?1", [task.as_bytes()])?;
+            redacted::forget_redacted(db, task)?;
             if let Some(number) = number(db, task)? {
                 db.execute("DELETE FROM chains WHERE task = ?1", [number])?;
                 db.execute("DELETE FROM tasks WHERE number = ?1", [number])?;
@@ -417,10 +410,11 @@ fn settle(db: &Connection, path: &Path) -> rusqlite::Result<i64> {
     db.execute_batch(
         "PRAGMA synchronous = OFF; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4096;",
     )?;
-    // An index of an earlier version has no table of what was redacted.
-    if found == 0 || !db.table_exists(None, "redacted")? {
+    // An index of an earlier version does not have all tables of what was redacted.
+    if found == 0 || !db.table_exists(None, "redacted_texts")? {
         let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
         whole.execute_batch(SCHEMA)?;
+        whole.execute_batch(redacted::SCHEMA)?;
         whole.commit()?;
     }
     // Reads the tables' definitions: what is damaged there is seen now.

@@ -20,7 +20,7 @@ pub use append::AppendLine;
 pub use lookup::LookupLine;
 pub use recall::RecallLine;
 pub(crate) use redact::each_redaction;
-pub use redact::{Extent, RedactLine};
+pub use redact::{Extent, RedactLine, RedactedForms};
 pub use state_change::{StateAuthor, StateLine};
 pub use tools::{RefusalLine, ToolsShownLine};
 pub use usage::{Failure, Purpose, Usage};

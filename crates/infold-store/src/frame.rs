@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use infold_wire::{Json, Wire, quote};
 
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
-use crate::{Durability, Log, LogError, Writer, repair, stored};
+use crate::{Durability, Log, LogError, RedactedDigests, Writer, repair, stored};
 use redacted::{Fingerprint, FrameRedactions, RedactedMembers};
 pub(crate) use redacted::{fingerprint, has_names, redact_member};
 
@@ -72,6 +73,16 @@ impl Writer {
     ///
     /// `members` are names and raw JSON, without credentials. Only what changed is written.
     pub fn frame(&mut self, wire: Wire, members: &[(&str, &[u8])]) -> Result<u64, LogError> {
+        self.frame_without(wire, members, None)
+    }
+
+    /// As [`Writer::frame`], without what was redacted in the frames of any task.
+    pub fn frame_without(
+        &mut self,
+        wire: Wire,
+        members: &[(&str, &[u8])],
+        redacted: Option<&Arc<RedactedDigests>>,
+    ) -> Result<u64, LogError> {
         self.prepare()?;
         let mut frames = match self.frames.take() {
             Some(frames) => frames,
@@ -86,6 +97,7 @@ impl Writer {
                 frames
             }
         };
+        frames.redactions.set_elsewhere(redacted);
         let (time, after) = (self.now(), self.log().state().at().seq);
         let redacted: Vec<(&str, Cow<'_, [u8]>)> = members
             .iter()

@@ -72,6 +72,7 @@ mod redacted_name;
 mod redacted_digests;
 mod redacted_copies;
 mod redacted_values;
+mod redacted_lines;
 mod redaction_index;
 mod secrets;
 mod search;
@@ -83,7 +84,7 @@ pub use doctor::size;
 pub use error::{LogError, StepError};
 pub use event::{
     AppendLine, EventLine, Extent, Failure, FoldLine, LookupLine, MaskLine, Purpose, RecallLine,
-    RedactLine, RefusalLine, StateAuthor, StateLine, ToolsShownLine, Usage, What,
+    RedactLine, RedactedForms, RefusalLine, StateAuthor, StateLine, ToolsShownLine, Usage, What,
 };
 pub use file::Access;
 pub use frame::{Frame, is_prompt};
@@ -95,7 +96,8 @@ pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
 pub use redact::{RedactedTask, Redaction, Target};
 pub use redacted_copies::RedactedCopies;
-pub use redacted_digests::RedactedDigests;
+pub use redacted_digests::{RedactedDigests, TaskRedactions};
+pub use redacted_lines::RedactedLine;
 pub use redacted_name::redacted_name;
 pub use redacted_values::RedactedValue;
 pub use registry::{

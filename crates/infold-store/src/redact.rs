@@ -5,6 +5,7 @@
 
 mod beside;
 mod copies;
+mod forms;
 mod pieces;
 mod rewrite;
 mod state_changes;
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 
 use infold_log::steer::Refused;
 use infold_log::{Seq, Span};
-use infold_wire::redact::{redact_matches, visit_texts};
+use infold_wire::redact::{message_parts, redact_matches, visit_texts};
 use uuid::Uuid;
 
 use crate::event::Extent;
@@ -29,6 +30,7 @@ use crate::lines::Lines;
 use crate::lock::Lock;
 use crate::redacted_values::FoundValues;
 use crate::{Contexts, Log, LogError, TaskError, push_journal, repair, stored};
+use forms::KnownTexts;
 use rewrite::{Rewrite, Staged};
 use staging::{RedactionPlan, Staging};
 pub(crate) use texts::marker;
@@ -42,8 +44,8 @@ type Find<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 struct Search<'a> {
     /// In texts beside the messages that go whole.
     find: Find<'a>,
-    /// Says whether a text of a message that changes is one by which a copy is recognised.
-    is_content: &'a dyn Fn(&str) -> bool,
+    /// Which texts of the messages a copy is recognised by.
+    known: KnownTexts<'a>,
 }
 
 /// The text to redact.
@@ -174,14 +176,14 @@ impl Contexts {
     ) -> Result<T, TaskError> {
         match target {
             Target::Matches { find, .. } => {
-                let is_content = &|text: &str| !find(text).is_empty();
-                work(Search { find, is_content }, Extent::Matches)
+                let known = KnownTexts::Matches(find);
+                work(Search { find, known }, Extent::Matches)
             }
             Target::Messages(_) => {
                 let words = self.words(family)?;
                 let find = &|text: &str| words.find(text);
-                let is_content = &|text: &str| words.has_text(text);
-                work(Search { find, is_content }, Extent::Whole)
+                let known = KnownTexts::Words(&words);
+                work(Search { find, known }, Extent::Whole)
             }
         }
     }
@@ -377,8 +379,15 @@ impl Contexts {
                             words.keep(text)
                         }
                     };
-                    visit_texts(&body, &mut take)
-                        .map_err(|error| damaged(&file, line.offset, &error))?;
+                    let parts = visit_texts(&body, &mut take).and_then(|()| message_parts(&body));
+                    let parts = parts.map_err(|error| damaged(&file, line.offset, &error))?;
+                    for part in &parts {
+                        if is_gone {
+                            words.add_text(part.text());
+                        } else {
+                            words.keep_text(part.text());
+                        }
+                    }
                 }
             }
         }

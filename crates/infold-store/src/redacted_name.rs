@@ -42,6 +42,9 @@ pub(crate) fn name_digest(redacted: &str) -> Option<Digest> {
     stored::unhex(digits)?
 }
 
+/// The kinds of names of conversations: given by a person, or a client's own session.
+pub(crate) const NAME_KINDS: [&str; 2] = ["given", "session"];
+
 /// Splits a name of the conversation index into what kind of name it is, and the name; those of one word are our own.
 pub(crate) fn split_key(key: &str) -> Option<(&str, &str)> {
     key.split_once(' ')

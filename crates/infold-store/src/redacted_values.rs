@@ -2,13 +2,18 @@
 //! stands around them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use infold_wire::Json;
 
+use crate::redacted_digests::has_code;
+
 /// Shorter texts occur by chance, and their digests could be guessed.
 const MIN_BYTES: usize = 6;
+
+/// Shorter texts stand in the prompts of others by chance, unless they are codes.
+const MIN_PROMPT_BYTES: usize = 12;
 
 /// How many are kept of one redaction.
 const MAX_VALUES: usize = 4096;
@@ -17,10 +22,12 @@ const MAX_VALUES: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedactedValue {
     /// How long it was.
-    bytes: usize,
+    pub(crate) bytes: usize,
     /// Its rolling checksum: only texts with the same one are digested.
-    sum: u32,
-    digest: String,
+    pub(crate) sum: u32,
+    pub(crate) digest: String,
+    /// A pattern took it from a frame, and nobody says it by chance: it is known in the frames of all tasks.
+    pub(crate) is_of_prompt: bool,
 }
 
 impl RedactedValue {
@@ -30,27 +37,36 @@ impl RedactedValue {
             bytes: bytes.len(),
             sum: checksum(bytes),
             digest: digest(bytes),
+            is_of_prompt: false,
         }
     }
 
     pub(crate) fn encode(&self) -> String {
-        let RedactedValue { bytes, sum, digest } = self;
-        format!(r#"{{"bytes":{bytes},"sum":{sum},"digest":"{digest}"}}"#)
+        let RedactedValue {
+            bytes, sum, digest, ..
+        } = self;
+        let prompt = if self.is_of_prompt {
+            r#","prompt":true"#
+        } else {
+            ""
+        };
+        format!(r#"{{"bytes":{bytes},"sum":{sum},"digest":"{digest}"{prompt}}}"#)
     }
 
     pub(crate) fn decode(json: Json<'_>) -> Option<RedactedValue> {
-        fn number<T: std::str::FromStr>(json: Json<'_>, key: &str) -> Option<T> {
-            std::str::from_utf8(json.get(key)?.bytes())
-                .ok()?
-                .parse()
-                .ok()
-        }
         Some(RedactedValue {
-            bytes: number(json, "bytes").filter(|bytes| *bytes > 0)?,
-            sum: number(json, "sum")?,
+            bytes: member_number(json, "bytes").filter(|bytes| *bytes > 0)?,
+            sum: member_number(json, "sum")?,
             digest: json.get("digest")?.text()?.into_owned(),
+            is_of_prompt: json.get("prompt").is_some_and(Json::is_true),
         })
     }
+}
+
+/// Reads the whole number that a member is.
+pub(crate) fn member_number<T: std::str::FromStr>(json: Json<'_>, key: &str) -> Option<T> {
+    let bytes = json.get(key)?.bytes();
+    std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -62,9 +78,26 @@ fn digest(bytes: &[u8]) -> String {
 /// The base of the rolling checksum, a polynomial modulo 2³².
 const BASE: u32 = 16_777_619;
 
-fn checksum(bytes: &[u8]) -> u32 {
+pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     let add = |sum: u32, byte: &u8| sum.wrapping_mul(BASE).wrapping_add(u32::from(*byte));
     bytes.iter().fold(0, add)
+}
+
+/// Calls `visit` with the start and the checksum of each piece of a text that has this length.
+pub(crate) fn each_window(text: &[u8], length: usize, mut visit: impl FnMut(usize, u32)) {
+    let Some(first) = text.get(..length).filter(|first| !first.is_empty()) else {
+        return;
+    };
+    let leaving = (1..length).fold(1u32, |power, _| power.wrapping_mul(BASE));
+    let mut sum = checksum(first);
+    for start in 0..=text.len() - length {
+        if start > 0 {
+            let gone = u32::from(text[start - 1]).wrapping_mul(leaving);
+            let next = u32::from(text[start + length - 1]);
+            sum = sum.wrapping_sub(gone).wrapping_mul(BASE).wrapping_add(next);
+        }
+        visit(start, sum);
+    }
 }
 
 /// The texts of one redaction.
@@ -77,31 +110,42 @@ pub(crate) struct RedactedValues {
 impl FromIterator<RedactedValue> for RedactedValues {
     fn from_iter<I: IntoIterator<Item = RedactedValue>>(values: I) -> RedactedValues {
         let mut all = RedactedValues::default();
-        for value in values {
-            let sums = all.by_length.entry(value.bytes).or_default();
-            sums.entry(value.sum).or_default().push(value.digest);
-        }
+        values.into_iter().for_each(|value| all.add(value));
         all
     }
 }
 
 impl RedactedValues {
+    pub fn add(&mut self, value: RedactedValue) {
+        let sums = self.by_length.entry(value.bytes).or_default();
+        sums.entry(value.sum).or_default().push(value.digest);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_length.is_empty()
+    }
+
     /// Returns where they stand in a text. Those that overlap are one range.
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         for (length, sums) in &self.by_length {
             find_of_length(text.as_bytes(), *length, sums, &mut found);
         }
-        found.sort_unstable_by_key(|range| range.start);
-        let mut apart: Vec<Range<usize>> = Vec::with_capacity(found.len());
-        for range in found {
-            match apart.last_mut().filter(|last| range.start < last.end) {
-                Some(last) => last.end = last.end.max(range.end),
-                None => apart.push(range),
-            }
-        }
-        apart
+        apart(found)
     }
+}
+
+/// Sorts ranges; those that overlap become one.
+pub(crate) fn apart(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    found.sort_unstable_by_key(|range| range.start);
+    let mut apart: Vec<Range<usize>> = Vec::with_capacity(found.len());
+    for range in found {
+        match apart.last_mut().filter(|last| range.start < last.end) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => apart.push(range),
+        }
+    }
+    apart
 }
 
 fn find_of_length(
@@ -110,51 +154,54 @@ fn find_of_length(
     sums: &BTreeMap<u32, Vec<String>>,
     found: &mut Vec<Range<usize>>,
 ) {
-    let Some(first) = text.get(..length) else {
-        return;
-    };
-    let leaving = (1..length).fold(1u32, |power, _| power.wrapping_mul(BASE));
-    let mut sum = checksum(first);
-    for start in 0..=text.len() - length {
-        if start > 0 {
-            let gone = u32::from(text[start - 1]).wrapping_mul(leaving);
-            let next = u32::from(text[start + length - 1]);
-            sum = sum.wrapping_sub(gone).wrapping_mul(BASE).wrapping_add(next);
-        }
+    each_window(text, length, |start, sum| {
         let range = start..start + length;
         if let Some(digests) = sums.get(&sum)
             && digests.contains(&digest(&text[range.clone()]))
         {
             found.push(range);
         }
-    }
+    });
 }
 
 /// Collects the texts that a redaction finds.
 #[derive(Default)]
 pub(crate) struct FoundValues {
-    values: RefCell<BTreeSet<String>>,
+    /// Each text, and whether it was found in a frame by a pattern.
+    values: RefCell<BTreeMap<String, bool>>,
     pub is_collecting: Cell<bool>,
+    /// What is found now is found in a frame by a pattern.
+    pub is_in_prompt: Cell<bool>,
 }
 
 impl FoundValues {
     /// Takes in what was found in a text, and returns it.
     pub fn collect(&self, text: &str, found: Vec<Range<usize>>) -> Vec<Range<usize>> {
         if self.is_collecting.get() {
-            let mut values = self.values.borrow_mut();
-            for range in &found {
-                if range.len() >= MIN_BYTES && values.len() < MAX_VALUES {
-                    values.insert(text[range.clone()].to_owned());
-                }
-            }
+            found
+                .iter()
+                .for_each(|range| self.add(&text[range.clone()]));
         }
         found
     }
 
+    /// Adds a text, if it is long enough.
+    pub fn add(&self, text: &str) {
+        let mut values = self.values.borrow_mut();
+        if text.len() >= MIN_BYTES && values.len() < MAX_VALUES {
+            let is_in_prompt = self.is_in_prompt.get();
+            *values.entry(text.to_owned()).or_default() |= is_in_prompt;
+        }
+    }
+
     /// Returns what was collected since the last time.
     pub fn take(&self) -> Vec<RedactedValue> {
-        let values = self.values.take();
-        values.iter().map(|text| RedactedValue::of(text)).collect()
+        let values = self.values.take().into_iter();
+        let values = values.map(|(text, is_in_prompt)| RedactedValue {
+            is_of_prompt: is_in_prompt && (text.len() >= MIN_PROMPT_BYTES || has_code(&text)),
+            ..RedactedValue::of(&text)
+        });
+        values.collect()
     }
 }
 

@@ -7,7 +7,7 @@ use memchr::memmem;
 use crate::chain_index::ChainIndex;
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
-use crate::redacted_name::{name_digest, redacted_name};
+use crate::redacted_name::redacted_name;
 use crate::{Contexts, LogError, PushKey, TaskError};
 
 impl Contexts {
@@ -23,9 +23,9 @@ impl Contexts {
             }
             // A task that cannot be read is not continued either.
             let Ok(log) = self.read(task) else { continue };
-            let digests = log.redacted_digests()?;
-            if !digests.is_empty() {
-                chains.set_redacted(task, &digests)?;
+            let redactions = log.redactions()?;
+            if !redactions.is_empty() {
+                chains.set_redacted(task, &redactions)?;
             }
         }
         Ok(chains.redacted_filled()?)
@@ -34,12 +34,9 @@ impl Contexts {
     /// Returns the key of a push in the form in which it is written: one that was redacted in a task stays so in every other.
     pub fn stored_key(&self, key: PushKey) -> Result<PushKey, TaskError> {
         let redacted = redacted_name(key.name());
-        let Some(digest) = name_digest(&redacted) else {
-            return Ok(key);
-        };
         let mut chains = ChainIndex::open(self.root())?;
         self.add_redacted(&mut chains)?;
-        if chains.is_redacted(&digest)? {
+        if chains.is_redacted_name(&redacted)? {
             Ok(key.renamed(redacted))
         } else {
             Ok(key)

@@ -70,6 +70,13 @@ pub fn digest_of(message: &Message<'_>) -> Option<Digest> {
     writer.and_then(DigestWriter::finish)
 }
 
+/// Returns the digest of a JSON value: members in any order, numbers and texts in any notation.
+pub fn value_digest(value: Json<'_>) -> Digest {
+    let mut writer = DigestWriter::new(b'v', value.bytes().len());
+    writer.value(value, |_, _| false);
+    writer.finish().unwrap_or_default()
+}
+
 fn write_message(message: &Message<'_>, writer: &mut Option<DigestWriter>) {
     if message.form() == Form::Item(Item::Reasoning) {
         return;

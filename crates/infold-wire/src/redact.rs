@@ -17,6 +17,7 @@ mod escapes;
 mod matches;
 mod media;
 mod message;
+mod parts;
 mod signatures;
 mod structure;
 
@@ -28,6 +29,7 @@ pub use matches::{
     visit_texts,
 };
 pub use message::redact_message;
+pub use parts::{MessagePart, message_parts};
 
 /// Finds the ranges of bytes to replace in a text, in order and without overlap.
 pub type FindMatches<'a> = dyn FnMut(&str) -> Vec<Range<usize>> + 'a;

@@ -61,7 +61,8 @@ pub fn tool_results(message: &Message<'_>) -> Vec<RecordedResult> {
     results.collect()
 }
 
-fn join_texts(blocks: &[NeutralBlock<'_>]) -> String {
+/// Joins the texts of a result, with placeholders for other content.
+pub(crate) fn join_texts(blocks: &[NeutralBlock<'_>]) -> String {
     let lines = blocks.iter().filter_map(|block| match block {
         NeutralBlock::Text(text) => Some(decode(text)),
         NeutralBlock::Image(..) | NeutralBlock::Link(_) => Some("[image]".to_owned()),
@@ -71,7 +72,8 @@ fn join_texts(blocks: &[NeutralBlock<'_>]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn decode(raw: &str) -> String {
+/// Decodes a JSON string.
+pub(crate) fn decode(raw: &str) -> String {
     let json = Json::parse(raw.as_bytes()).ok();
     json.and_then(Json::text).unwrap_or_default().into_owned()
 }

@@ -7,6 +7,7 @@ use infold_wire::{Json, quote};
 use super::{EventLine, What, number};
 use crate::file::Growing;
 use crate::lines::Lines;
+use crate::redacted_lines::RedactedLine;
 use crate::redacted_values::RedactedValue;
 use crate::{LogError, stored};
 
@@ -23,8 +24,57 @@ pub struct RedactLine {
     pub names: Vec<String>,
     /// The redacted texts that are recognised in later frames.
     pub values: Vec<RedactedValue>,
-    /// Digests of texts of the messages, by which a copy is recognised that came over another API.
+    /// What copies of the messages are recognised by that have another form.
+    pub forms: Vec<RedactedForms>,
+    /// Digests of texts of the messages, which earlier versions kept for that.
     pub contents: Vec<Digest>,
+}
+
+/// What a copy of a redacted message is recognised by, whatever its ids and its API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedactedForms {
+    /// The message.
+    pub seq: Seq,
+    /// Digests of its texts, of the arguments of its calls and of its results.
+    pub contents: Vec<Digest>,
+    /// Lines of its texts.
+    pub lines: Vec<RedactedLine>,
+}
+
+impl RedactedForms {
+    fn encode(&self) -> String {
+        let lines: Vec<String> = self.lines.iter().map(RedactedLine::encode).collect();
+        format!(
+            r#"{{"seq":{},"contents":[{}],"lines":[{}]}}"#,
+            self.seq,
+            encode_digests(&self.contents),
+            lines.join(",")
+        )
+    }
+
+    fn decode(json: Json<'_>) -> Option<RedactedForms> {
+        Some(RedactedForms {
+            seq: number(json, "seq").and_then(Seq::new)?,
+            contents: decode_digests(json.get("contents")?)?,
+            lines: {
+                let lines = json.get("lines")?.elements();
+                lines.map(RedactedLine::decode).collect::<Option<_>>()?
+            },
+        })
+    }
+}
+
+fn encode_digests(digests: &[Digest]) -> String {
+    let digests = digests.iter();
+    let digests = digests.map(|digest| format!(r#""{}""#, stored::hex(Some(*digest))));
+    digests.collect::<Vec<_>>().join(",")
+}
+
+fn decode_digests(json: Json<'_>) -> Option<Vec<Digest>> {
+    let digests = json.elements();
+    digests
+        .map(|digest| stored::unhex(&digest.text()?)?)
+        .collect()
 }
 
 /// How much of messages was redacted.
@@ -58,16 +108,19 @@ impl RedactLine {
         } else {
             format!(r#","values":[{}]"#, values.join(","))
         };
-        let contents = self.contents.iter();
-        let contents = contents.map(|digest| format!(r#""{}""#, stored::hex(Some(*digest))));
-        let contents: Vec<String> = contents.collect();
-        let contents = if contents.is_empty() {
+        let forms: Vec<String> = self.forms.iter().map(RedactedForms::encode).collect();
+        let forms = if forms.is_empty() {
             String::new()
         } else {
-            format!(r#","contents":[{}]"#, contents.join(","))
+            format!(r#","forms":[{}]"#, forms.join(","))
+        };
+        let contents = if self.contents.is_empty() {
+            String::new()
+        } else {
+            format!(r#","contents":[{}]"#, encode_digests(&self.contents))
         };
         format!(
-            r#","extent":"{extent}","messages":[{}],"texts":{}{names}{values}{contents}"#,
+            r#","extent":"{extent}","messages":[{}],"texts":{}{names}{values}{forms}{contents}"#,
             messages.join(","),
             self.texts
         )
@@ -93,12 +146,12 @@ impl RedactLine {
             values: json.get("values").map_or(Some(Vec::new()), |values| {
                 values.elements().map(RedactedValue::decode).collect()
             })?,
-            contents: json.get("contents").map_or(Some(Vec::new()), |contents| {
-                let digests = contents.elements();
-                digests
-                    .map(|digest| stored::unhex(&digest.text()?)?)
-                    .collect()
+            forms: json.get("forms").map_or(Some(Vec::new()), |forms| {
+                forms.elements().map(RedactedForms::decode).collect()
             })?,
+            contents: json
+                .get("contents")
+                .map_or(Some(Vec::new()), decode_digests)?,
         })
     }
 }

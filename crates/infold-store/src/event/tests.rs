@@ -1,12 +1,31 @@
 //! Tests of reading and writing events.
 
 use super::*;
+use crate::redacted_lines::RedactedLine;
 use crate::redacted_values::RedactedValue;
 
 fn values() -> Vec<RedactedValue> {
-    let json = br#"{"bytes":7,"sum":4294967295,"digest":"0af3"}"#;
+    let json = br#"{"bytes":7,"sum":4294967295,"digest":"0af3","prompt":true}"#;
     let json = Json::parse(json).expect("JSON");
     vec![RedactedValue::decode(json).expect("a value")]
+}
+
+fn forms() -> Vec<RedactedForms> {
+    let seq = Seq::new(3).expect("a number");
+    let line = RedactedLine::of("twelve bytes or more").expect("a line");
+    let contents = vec![[5; 16], [6; 16]];
+    vec![
+        RedactedForms {
+            seq,
+            contents,
+            lines: vec![line],
+        },
+        RedactedForms {
+            seq: seq.next(),
+            contents: Vec::new(),
+            lines: Vec::new(),
+        },
+    ]
 }
 
 #[test]
@@ -90,6 +109,7 @@ fn every_event_reads_back_as_it_was_written() {
             texts: 2,
             names: Vec::new(),
             values: Vec::new(),
+            forms: forms(),
             contents: Vec::new(),
         }),
         What::Redact(RedactLine {
@@ -98,6 +118,7 @@ fn every_event_reads_back_as_it_was_written() {
             texts: 0,
             names: vec!["given [redacted #0]".to_owned()],
             values: values(),
+            forms: Vec::new(),
             contents: vec![[7; 16], [8; 16]],
         }),
         What::Recall(RecallLine {

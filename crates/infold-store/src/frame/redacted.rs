@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use infold_wire::redact::{FindMatches, RedactedMatches, redact_data, redact_json};
 use infold_wire::{Json, JsonError, JsonKind};
@@ -11,7 +12,7 @@ use crate::event::{Extent, each_redaction};
 use crate::file::{Access, Growing};
 use crate::log::continued_by;
 use crate::redacted_values::RedactedValues;
-use crate::{Log, LogError, redact};
+use crate::{Log, LogError, RedactedDigests, redact};
 
 /// Redacted members by the fingerprints of their originals.
 pub(super) type RedactedMembers = BTreeMap<Fingerprint, Vec<u8>>;
@@ -56,14 +57,32 @@ pub(super) struct FrameRedactions {
     members: RedactedMembers,
     /// The texts of each redaction, its extent and its marker.
     values: Vec<(Extent, String, RedactedValues)>,
+    /// What was redacted in the frames of other tasks, too.
+    elsewhere: Option<Arc<RedactedDigests>>,
     /// The members of the last frame as they came, and what became of them.
     last: BTreeMap<String, (Fingerprint, Option<Vec<u8>>)>,
 }
 
+/// The mark in a frame for what was redacted in another task, whose events this one does not have.
+const MARKER_OF_OTHERS: &str = "[redacted]";
+
 impl FrameRedactions {
+    /// Sets what was redacted in the frames of all tasks.
+    pub fn set_elsewhere(&mut self, elsewhere: Option<&Arc<RedactedDigests>>) {
+        let elsewhere = elsewhere.filter(|elsewhere| elsewhere.knows_prompts());
+        let is_same = match (&self.elsewhere, elsewhere) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        if !is_same {
+            self.elsewhere = elsewhere.cloned();
+            self.last.clear();
+        }
+    }
+
     /// Replaces a member by its redacted form, if it has one; returns the fingerprint of one that was redacted as it is.
     pub fn apply(&mut self, name: &str, value: &mut Cow<'_, [u8]>) -> Option<Fingerprint> {
-        if self.members.is_empty() && self.values.is_empty() {
+        if self.members.is_empty() && self.values.is_empty() && self.elsewhere.is_none() {
             return None;
         }
         let original = fingerprint(name, value);
@@ -96,6 +115,12 @@ impl FrameRedactions {
             }
             let now = redacted.as_deref().unwrap_or(value);
             let new = redact_member(name, now, marker, &mut |text| values.find(text));
+            redacted = new.ok().and_then(|new| new.bytes).or(redacted);
+        }
+        if let Some(elsewhere) = &self.elsewhere {
+            let now = redacted.as_deref().unwrap_or(value);
+            let mut find = |text: &str| elsewhere.find_of_prompts(text);
+            let new = redact_member(name, now, MARKER_OF_OTHERS, &mut find);
             redacted = new.ok().and_then(|new| new.bytes).or(redacted);
         }
         redacted

@@ -6,13 +6,13 @@ use std::io;
 use infold_log::steer::{self, Side, Target};
 use infold_log::{EventId, Point, Seq, Shown, Span};
 use infold_wire::Wire;
-use infold_wire::digest::Digest;
 
 use super::line::{self, Group};
 use crate::entry::{Base, EventEntry, MessageEntry};
 use crate::event::{EventLine, What, each_redaction};
 use crate::file::Access;
-use crate::redacted_name::name_digest;
+use crate::redacted_digests::TaskRedactions;
+use crate::redacted_name::{name_digest, split_key};
 use crate::stored::Original;
 use crate::{Log, LogError};
 
@@ -90,24 +90,34 @@ impl Log {
         Ok(names)
     }
 
-    /// Returns the digests by which copies of what was redacted in this task are recognised, and those of redacted keys of pushes, each
+    /// Returns what copies of what was redacted in this task are recognised by, and digests of redacted names and keys of pushes, each
     /// with its event. All of the log's own events are read.
-    pub fn redacted_digests(&self) -> Result<Vec<(Digest, EventId)>, LogError> {
-        let mut digests = Vec::new();
+    pub fn redactions(&self) -> Result<TaskRedactions, LogError> {
+        let mut all = TaskRedactions::default();
         each_redaction(&self.events, |id, redact| {
             let messages = redact.messages.iter().filter_map(|(_, digest)| *digest);
-            let all = messages.chain(redact.contents.iter().copied());
-            digests.extend(all.map(|digest| (digest, id)));
+            let forms = redact.forms.iter();
+            let contents = forms.clone().flat_map(|forms| forms.contents.iter());
+            let contents = contents.chain(&redact.contents).copied();
+            let names = redact.names.iter().filter_map(|name| split_key(name));
+            let names = names.filter_map(|(_, name)| name_digest(name));
+            let digests = messages.chain(contents).chain(names);
+            all.digests.extend(digests.map(|digest| (digest, id)));
+            let lines = forms.flat_map(|forms| forms.lines.iter().cloned());
+            all.lines.extend(lines.map(|line| (line, id)));
+            let values = redact.values.into_iter().filter(|value| value.is_of_prompt);
+            all.of_prompts.extend(values.map(|value| (value, id)));
         })?;
         let mut last = self.last_keyed_push()?;
         while let Some(id) = last.filter(|id| id.get() >= self.own().event) {
             let What::Append(append) = self.event(id)?.what else {
                 break;
             };
-            digests.extend(name_digest(&append.key).map(|digest| (digest, id)));
+            let key = name_digest(&append.key);
+            all.digests.extend(key.map(|digest| (digest, id)));
             last = append.previous.filter(|previous| *previous < id);
         }
-        Ok(digests)
+        Ok(all)
     }
 
     /// Returns whether messages can be sent on a wire exactly as they are.

@@ -43,6 +43,8 @@ impl Rewrite<'_> {
     ) -> Result<(), TaskError> {
         let is_whole = self.extent == Extent::Whole;
         let is_collecting = self.values.is_collecting.replace(true);
+        // Words of whole messages stand in the prompts of others by chance.
+        self.values.is_in_prompt.set(!is_whole);
         let done = self.lines(one, "frames.jsonl", to, text, |line, text| {
             let Ok(json) = Json::parse(line) else {
                 return Some(Vec::new());
@@ -69,6 +71,7 @@ impl Rewrite<'_> {
             (out != line).then_some(out)
         });
         self.values.is_collecting.set(is_collecting);
+        self.values.is_in_prompt.set(false);
         done
     }
 

@@ -1,6 +1,5 @@
 //! Writes the files of tasks anew, without what goes.
 
-use std::collections::BTreeSet;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use infold_log::Seq;
 use infold_wire::redact::{redact_json, redact_matches, redact_message};
 use infold_wire::{Json, Message, digest, render_stub, tokens};
 
+use super::forms::{FormCollector, KnownTexts};
 use super::pieces::Pieces;
 use super::staging::Staging;
 use super::state_changes::redact_changes;
@@ -17,7 +17,6 @@ use super::{Family, FamilyMember, Find, Search, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine, RefusalLine};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
-use crate::redacted_digests::add_contents;
 use crate::redacted_values::FoundValues;
 use crate::stored::{self, Marks};
 use crate::writer::heading_start;
@@ -32,7 +31,7 @@ pub struct Rewrite<'a> {
     pub contexts: &'a Contexts,
     pub family: &'a Family,
     pub find: Find<'a>,
-    is_content: &'a dyn Fn(&str) -> bool,
+    known: KnownTexts<'a>,
     pub extent: Extent,
     /// The texts that go, as `find` finds them.
     pub values: &'a FoundValues,
@@ -70,7 +69,7 @@ impl<'a> Rewrite<'a> {
             contexts,
             family,
             find: search.find,
-            is_content: search.is_content,
+            known: search.known,
             extent,
             values,
             events,
@@ -107,11 +106,11 @@ impl<'a> Rewrite<'a> {
         self.values
             .is_collecting
             .set(self.extent == Extent::Matches);
-        let mut contents = BTreeSet::new();
+        let mut forms = FormCollector::new(self.known, self.values);
         let originals = if one.messages.is_empty() {
             Vec::new()
         } else {
-            self.messages(one, &text.marker, &to, &mut contents)?
+            self.messages(one, &text.marker, &to, &mut forms)?
         };
         let mut events = self.events(one, &log, &mut text)?;
         self.beside_messages(one, &mut text, Some(&to))?;
@@ -134,7 +133,8 @@ impl<'a> Rewrite<'a> {
                 texts: text.changed,
                 names: names.clone(),
                 values,
-                contents: contents.into_iter().collect(),
+                forms: forms.forms,
+                contents: Vec::new(),
             }),
         };
         events.extend(event.encode());
@@ -172,7 +172,7 @@ impl<'a> Rewrite<'a> {
         one: &FamilyMember,
         marker: &str,
         to: &Path,
-        contents: &mut BTreeSet<digest::Digest>,
+        forms: &mut FormCollector<'_>,
     ) -> Result<Vec<(Seq, Option<digest::Digest>)>, TaskError> {
         let path = to.join("messages.jsonl");
         let fail = |error| LogError::io(&path, "written", error);
@@ -199,8 +199,8 @@ impl<'a> Rewrite<'a> {
             }
             let original = stored.redacted.or(original).flatten();
             let body = if is_gone {
-                add_contents(&came, self.is_content, contents).map_err(|error| wrong(&error))?;
-                self.redacted(&came, marker)
+                let body = self.redacted(&came, marker);
+                body.and_then(|body| forms.add(stored.seq, &came, &body).map(|()| body))
             } else {
                 Ok(came)
             };

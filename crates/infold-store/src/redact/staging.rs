@@ -307,7 +307,7 @@ impl Contexts {
             }
             for (task, dir) in places {
                 let (log, _) = Log::open(dir, Access::Read, &self.dirs())?;
-                chains.set_redacted(*task, &log.redacted_digests()?)?;
+                chains.set_redacted(*task, &log.redactions()?)?;
             }
             chains.purge()?;
         }

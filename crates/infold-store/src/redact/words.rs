@@ -15,14 +15,14 @@ use crate::redacted_digests::content_digest;
 pub struct Words {
     words: HashSet<String>,
     pairs: HashSet<(String, String)>,
-    /// The texts as a whole.
+    /// The texts as a whole, and their lines.
     texts: HashSet<Digest>,
 }
 
 impl Words {
     /// Adds what a message says that is to go.
     pub fn add(&mut self, text: &str) {
-        self.texts.extend(content_digest(text));
+        self.add_text(text);
         let mut last: Option<String> = None;
         for (_, word) in split(text) {
             if let Some(last) = last.replace(word.clone()) {
@@ -34,9 +34,7 @@ impl Words {
 
     /// Takes out what a message says that stays.
     pub fn keep(&mut self, text: &str) {
-        if let Some(digest) = content_digest(text) {
-            self.texts.remove(&digest);
-        }
+        self.keep_text(text);
         let mut last: Option<String> = None;
         for (_, word) in split(text) {
             self.words.remove(&word);
@@ -46,7 +44,19 @@ impl Words {
         }
     }
 
-    /// Returns whether a text as a whole stands in the redacted messages and in no other.
+    /// Adds a text as a whole, and its lines.
+    pub fn add_text(&mut self, text: &str) {
+        self.texts.extend(digests(text));
+    }
+
+    /// Takes out a text as a whole, and its lines.
+    pub fn keep_text(&mut self, text: &str) {
+        for digest in digests(text) {
+            self.texts.remove(&digest);
+        }
+    }
+
+    /// Returns whether a text or a line as a whole stands in the redacted messages and in no other.
     pub fn has_text(&self, text: &str) -> bool {
         content_digest(text).is_some_and(|digest| self.texts.contains(&digest))
     }
@@ -73,6 +83,14 @@ impl Words {
         }
         found
     }
+}
+
+/// The digests of a text and of its lines.
+fn digests(text: &str) -> impl Iterator<Item = Digest> + '_ {
+    let lines = text.split('\n').filter(|line| line.len() < text.len());
+    std::iter::once(text)
+        .chain(lines)
+        .filter_map(content_digest)
 }
 
 /// The words of a text in lower case, and where they stand. What is written without spaces has a word for each character.

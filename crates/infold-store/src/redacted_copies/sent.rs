@@ -1,10 +1,15 @@
 //! Messages that a client sent, and what they are known by.
 
-use infold_log::Role;
-use infold_wire::redact::visit_texts;
+use infold_log::{Role, Seq};
+use infold_wire::digest::Digest;
+use infold_wire::redact::{message_parts, visit_texts};
 use infold_wire::{Message, MessageError, digest};
 
+use crate::redacted_digests::{MIN_DISTINCT_BYTES, has_code, part_digest};
 use crate::stored::Original;
+
+/// Messages with so much around their texts hold images or the like, which nobody sends again by chance.
+const MIN_MEDIA_BYTES: usize = 512;
 
 /// Messages of a client, and what they are known by.
 pub struct SentMessages {
@@ -12,6 +17,65 @@ pub struct SentMessages {
     pub digests: Vec<Original>,
     /// How many messages stand before the last one of the model.
     pub answered: usize,
+}
+
+/// What a message is known by.
+#[derive(Clone, Debug, Default)]
+pub struct MessageKey {
+    pub seq: Option<Seq>,
+    pub digest: Original,
+    /// The digests and lengths of its parts, whatever their ids and their API.
+    pub parts: Vec<(Digest, usize)>,
+}
+
+/// How much a text or a message says.
+#[derive(Clone, Copy, Debug)]
+pub struct Weight {
+    pub bytes: usize,
+    /// Nobody says it again by chance.
+    pub is_distinct: bool,
+}
+
+impl Weight {
+    pub fn of(text: &str) -> Weight {
+        Weight {
+            bytes: text.len(),
+            is_distinct: crate::redacted_digests::is_distinct(text),
+        }
+    }
+}
+
+impl MessageKey {
+    pub fn of(message: &[u8], digest: Original) -> MessageKey {
+        let parts = message_parts(message).unwrap_or_default().into_iter();
+        let parts = parts.filter_map(|part| Some((part_digest(part.text())?, part.text().len())));
+        MessageKey {
+            seq: None,
+            digest,
+            parts: parts.collect(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.digest.is_none()
+    }
+
+    /// Returns how many bytes of it stand in one of the others too; none if nothing does.
+    pub fn shared_bytes(&self, others: &[&MessageKey]) -> Option<usize> {
+        let is_same = |other: &&MessageKey| self.digest.is_some() && self.digest == other.digest;
+        let is_whole = others.iter().any(is_same);
+        let is_shared = |part: &&(Digest, usize)| {
+            let mut parts = others.iter().flat_map(|other| &other.parts);
+            is_whole || parts.any(|(digest, _)| *digest == part.0)
+        };
+        let shared: Vec<usize> = self
+            .parts
+            .iter()
+            .filter(is_shared)
+            .map(|part| part.1)
+            .collect();
+        (is_whole || !shared.is_empty()).then(|| shared.iter().sum())
+    }
 }
 
 impl SentMessages {
@@ -39,11 +103,44 @@ impl SentMessages {
         })
     }
 
-    /// Returns how many bytes of text a message has.
-    pub fn text_bytes(&self, at: usize) -> usize {
-        let mut bytes = 0;
-        let counted = visit_texts(&self.bodies[at], &mut |text| bytes += text.len());
-        counted.map_or(0, |()| bytes)
+    /// Says whether a message was answered: then the client sends what it has.
+    pub fn is_old(&self, at: usize) -> bool {
+        at < self.answered
+    }
+
+    /// Returns how much a message says.
+    pub fn weight(&self, at: usize) -> Weight {
+        let (mut bytes, mut is_code) = (0, false);
+        let counted = visit_texts(&self.bodies[at], &mut |text| {
+            bytes += text.len();
+            is_code |= has_code(text);
+        });
+        if counted.is_err() {
+            bytes = 0;
+        }
+        let has_media = self.bodies[at].len().saturating_sub(bytes) >= MIN_MEDIA_BYTES;
+        Weight {
+            bytes,
+            is_distinct: bytes >= MIN_DISTINCT_BYTES || is_code || has_media,
+        }
+    }
+
+    /// Returns what a message is known by.
+    pub fn key(&self, at: usize) -> MessageKey {
+        MessageKey::of(&self.bodies[at], self.digests[at])
+    }
+
+    /// Returns what the nearest message with content before one is known by, if one was sent.
+    pub fn key_before(&self, at: usize) -> Option<MessageKey> {
+        let before = (0..at).rev().find(|at| self.digests[*at].is_some());
+        before.map(|before| self.key(before))
+    }
+
+    /// The same of the nearest one behind it.
+    pub fn key_behind(&self, at: usize) -> Option<MessageKey> {
+        let mut behind = at + 1..self.bodies.len();
+        let behind = behind.find(|at| self.digests[*at].is_some());
+        behind.map(|behind| self.key(behind))
     }
 }
 

@@ -116,7 +116,9 @@ impl ReplyFilter {
 
     /// Takes the next bytes of a stream, and returns those for the client.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        if self.failed.is_none() {
+        // What stands behind the end of a reply does not break it; Gemini has no mark for its end.
+        let is_over = self.wire != Wire::Gemini && self.reader.is_complete();
+        if self.failed.is_none() && !is_over {
             self.failed = self.reader.push(bytes, &mut |_| {}).err();
         }
         let mut out = Vec::with_capacity(bytes.len());
@@ -267,6 +269,10 @@ impl ReplyFilter {
     }
 
     fn pass_event(&mut self, name: Vec<u8>, data: &[u8], own: Option<Vec<u8>>, out: &mut Vec<u8>) {
+        if self.has_unreadable {
+            // It may go on with what could not be read.
+            return;
+        }
         let verdict = match Json::parse(data) {
             Ok(json) if json.kind() == JsonKind::Object => self.verdict(&name, json),
             Ok(_) => Verdict::Pass,

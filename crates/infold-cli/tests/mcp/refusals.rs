@@ -297,7 +297,10 @@ fn the_address_is_guarded_as_the_rest_of_the_server() {
     assert_eq!(ask("host: evil.example\r\n"), 421);
     assert_eq!(served.ask("GET", JSON, "").0, 405);
     assert_eq!(served.ask("DELETE", JSON, "").0, 405);
-    for (body, code, id) in wrong_messages().into_iter().chain([("", -32700, json!(null))]) {
+    for (body, code, id) in wrong_messages()
+        .into_iter()
+        .chain([("", -32700, json!(null))])
+    {
         let (answer, text) = served.ask("POST", JSON, body);
         assert_eq!(answer, 400, "{body}: {text}");
         let text: Value = serde_json::from_str(&text).expect("JSON-RPC");

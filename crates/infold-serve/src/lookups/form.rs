@@ -84,7 +84,7 @@ pub(super) async fn in_form(
     answer: ForwardResponse,
     form: ReplyForm,
 ) -> Result<ForwardResponse, FollowUpError> {
-    let (mut answer, is_stream) = open(wire, answer).await?;
+    let (mut answer, is_stream) = open(wire, without_mark(answer).await).await?;
     if is_stream == (form == ReplyForm::Stream) {
         return Ok(answer);
     }
@@ -103,6 +103,18 @@ pub(super) async fn in_form(
     };
     answer.headers.remove(CONTENT_LENGTH);
     Ok(answer)
+}
+
+/// Returns an answer whose body does not begin with the mark of UTF-8, which would stand in the midst of what came before it.
+async fn without_mark(mut answer: ForwardResponse) -> ForwardResponse {
+    let (read, is_open, failed) = read_start(&mut answer.body, true).await;
+    let behind = read.len() - behind_blank(&read).len();
+    answer.body = ResponseBody::new(ReadBody {
+        read: Some(read.slice(behind..)).filter(|read| !read.is_empty()),
+        failed,
+        rest: is_open.then_some(answer.body),
+    });
+    answer
 }
 
 /// Reads a body until its form shows; returns what was read, whether more may follow, and why no more came.

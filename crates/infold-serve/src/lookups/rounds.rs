@@ -62,9 +62,9 @@ impl FollowUpError {
     /// A reply that ends too early, or is none. What cannot be read of it is not repeated: it may be of a look-up.
     pub fn broken(error: Option<ReplyError>) -> FollowUpError {
         let why = match error {
-            Some(error @ (ReplyError::Cut { .. } | ReplyError::Empty | ReplyError::TooLarge { .. })) => {
-                error.to_string()
-            }
+            Some(
+                error @ (ReplyError::Cut { .. } | ReplyError::Empty | ReplyError::TooLarge { .. }),
+            ) => error.to_string(),
             Some(_) => "it cannot be read".to_owned(),
             None => "it ends too early".to_owned(),
         };

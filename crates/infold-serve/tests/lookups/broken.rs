@@ -47,7 +47,10 @@ fn type_of(wire: Wire, stream: bool) -> &'static str {
 fn shows_no_lookup(answer: &Answer, context: &str) {
     let told = answer.text();
     let parts = ["\"tool_calls\"", "\"tool_use\"", "functionCall\""];
-    for part in parts.into_iter().chain(["\"function_call\"", "search", "_history"]) {
+    for part in parts
+        .into_iter()
+        .chain(["\"function_call\"", "search", "_history"])
+    {
         assert!(!told.contains(part), "{context}: `{part}` in {told}");
     }
     assert!(!told.contains(&word(217)), "{context}: {told}");
@@ -135,6 +138,34 @@ fn rounds_that_come_in_two_forms_are_one_reply_in_the_first() {
             assert_eq!(told, "Let me see. It is 15029.", "{wire} {stream}");
             client.turn();
             office.is_accepted();
+        }
+    }
+}
+
+#[test]
+fn a_mark_before_a_later_round_is_left_out() {
+    for wire in Wire::ALL {
+        for stream in [false, true] {
+            let office = Office::new();
+            let client = Client::new(&office, wire, stream, "this");
+            let rounds = [
+                vec![text("Let me see. "), lookup()],
+                vec![text("It is 15029.")],
+            ];
+            let kind = type_of(wire, stream);
+            let steps = rounds.iter().enumerate().map(|(round, blocks)| {
+                let body = written(wire, stream, round, blocks);
+                let body = ["\u{feff}".as_bytes(), &*body].concat();
+                Step::error(200, body).header("content-type", kind)
+            });
+            office.next(steps);
+            let told = client.post().text();
+            assert!(told.contains("029."), "{wire} {stream}: {told}");
+            let marks = told.matches('\u{feff}').count();
+            assert!(
+                marks <= 1 && !told[3..].contains('\u{feff}'),
+                "{wire}: {told}"
+            );
         }
     }
 }
@@ -280,7 +311,8 @@ fn results_that_the_provider_refuses_do_not_cost_the_reply() {
 
 #[test]
 fn a_provider_that_refuses_without_the_tools_too_is_heard() {
-    let refused = r#"{"error":{"message":"not like this","type":"invalid_request_error","code":400}}"#;
+    let refused =
+        r#"{"error":{"message":"not like this","type":"invalid_request_error","code":400}}"#;
     for wire in Wire::ALL {
         for stream in [false, true] {
             let office = Office::new();

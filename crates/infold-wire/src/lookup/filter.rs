@@ -166,8 +166,7 @@ impl ReplyFilter {
             .map(|reply| find_calls(&self.state.held, &reply.messages));
         let calls = calls.unwrap_or_default();
         self.state.held.remember(&calls.held);
-        let is_withheld =
-            self.has_unreadable || self.state.lookups > 0 || self.unjudged.is_some();
+        let is_withheld = self.has_unreadable || self.state.lookups > 0 || self.unjudged.is_some();
         let unjudged = self.unjudged.take().filter(|_| reply.is_ok());
         let mut judged = std::mem::take(&mut self.judged);
         for event in unjudged.into_iter().flatten() {
@@ -353,9 +352,9 @@ impl RoundOutcome {
     }
 }
 
-pub(super) use state::FilterState;
 pub(super) use ollama::{counts as ollama_counts, summed_counts};
 pub(super) use responses::{of_response as response_changes, output as response_output};
+pub(super) use state::FilterState;
 
 /// Returns an object with changes; none if there are none.
 pub(super) fn changed(json: Json<'_>, changes: &[(&str, Option<String>)]) -> Option<String> {

@@ -39,7 +39,7 @@ pub struct SearchArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_end_time)]
     until: Option<u64>,
     /// The number of hits
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_LIMIT)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_LIMIT, value_parser = parse_limit)]
     limit: usize,
     /// Find the text exactly as it is written
     #[arg(long, conflicts_with = "regex")]
@@ -47,6 +47,11 @@ pub struct SearchArgs {
     /// Find what a regular expression matches
     #[arg(long)]
     regex: bool,
+}
+
+fn parse_limit(text: &str) -> Result<usize, String> {
+    let limit = text.parse().ok().filter(|limit| *limit > 0);
+    limit.ok_or_else(|| "give a number, counted from 1".to_owned())
 }
 
 /// `infold search`

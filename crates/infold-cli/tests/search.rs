@@ -25,6 +25,16 @@ fn with_chat() -> Home {
 }
 
 #[test]
+fn no_hits_are_not_asked_for() {
+    let home = with_chat();
+    for limit in ["0", "-1", "many"] {
+        let told = home.tell(&format!("search stub --limit={limit}"));
+        assert!(told.contains("give a number, counted from 1"), "{told}");
+        assert!(!told.contains("no message has"), "{told}");
+    }
+}
+
+#[test]
 fn messages_are_found_and_marked() {
     let home = with_chat();
     assert_snapshot!(home.tell("

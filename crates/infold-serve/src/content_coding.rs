@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write as _};
 
 use brotli_decompressor::{Decompressor, DecompressorWriter};
 use bytes::Bytes;
-use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use flate2::write;
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
@@ -49,7 +49,7 @@ impl ContentCoding {
         match self {
             ContentCoding::Identity => Box::new(body),
             ContentCoding::Gzip => Box::new(MultiGzDecoder::new(body)),
-            ContentCoding::Deflate => Box::new(ZlibDecoder::new(body)),
+            ContentCoding::Deflate => Box::new(DeflateReader::Unread(Some(body))),
             ContentCoding::Brotli => Box::new(Decompressor::new(body, READ_BYTES)),
             ContentCoding::Zstd => Box::new(ZstdReader::new(body)),
         }
@@ -60,7 +60,7 @@ impl ContentCoding {
 pub(crate) enum StreamDecoder {
     Identity,
     Gzip(Box<write::MultiGzDecoder<Vec<u8>>>),
-    Deflate(Box<write::ZlibDecoder<Vec<u8>>>),
+    Deflate(Box<DeflateWriter>),
     Brotli(Box<DecompressorWriter<Vec<u8>>>),
     /// All that came: its decoder gives the last of a frame only with its end.
     Zstd(Vec<u8>),
@@ -77,7 +77,7 @@ impl StreamDecoder {
                 StreamDecoder::Gzip(Box::new(write::MultiGzDecoder::new(Vec::new())))
             }
             ContentCoding::Deflate => {
-                StreamDecoder::Deflate(Box::new(write::ZlibDecoder::new(Vec::new())))
+                StreamDecoder::Deflate(Box::new(DeflateWriter::Unread(Vec::new())))
             }
             ContentCoding::Brotli => {
                 StreamDecoder::Brotli(Box::new(DecompressorWriter::new(Vec::new(), READ_BYTES)))
@@ -100,11 +100,7 @@ impl StreamDecoder {
                 decoder.flush()?;
                 std::mem::take(decoder.get_mut())
             }
-            StreamDecoder::Deflate(decoder) => {
-                decoder.write_all(coded)?;
-                decoder.flush()?;
-                std::mem::take(decoder.get_mut())
-            }
+            StreamDecoder::Deflate(decoder) => decoder.push(coded)?,
             StreamDecoder::Brotli(decoder) => {
                 decoder.write_all(coded)?;
                 decoder.flush()?;
@@ -161,6 +157,93 @@ pub(crate) fn decode_beginning(headers: &HeaderMap, bytes: &Bytes, max_bytes: us
     // A part of it is better than nothing.
     let _ = decoder.take(max_bytes as u64).read_to_end(&mut plain);
     plain.into()
+}
+
+/// Decodes a body that is called deflate as it comes: with the header of zlib, as it should be, or without.
+pub(crate) enum DeflateWriter {
+    /// Its first bytes, too few to tell.
+    Unread(Vec<u8>),
+    Zlib(write::ZlibDecoder<Vec<u8>>),
+    Raw(write::DeflateDecoder<Vec<u8>>),
+}
+
+/// By so many bytes the header of zlib is known.
+const ZLIB_HEADER_BYTES: usize = 2;
+
+/// Says whether a body begins with the header of zlib: its method is deflate, and its check sum is right. No encoder begins raw
+/// deflate so: that would be a block without compression whose padding is not zero.
+fn has_zlib_header(start: &[u8]) -> bool {
+    matches!(start, [method, flags, ..]
+        if method & 0x0f == 8 && (u16::from(*method) << 8 | u16::from(*flags)) % 31 == 0)
+}
+
+impl DeflateWriter {
+    fn push(&mut self, coded: &[u8]) -> io::Result<Vec<u8>> {
+        let mut start = Vec::new();
+        if let DeflateWriter::Unread(read) = self {
+            read.extend_from_slice(coded);
+            if read.len() < ZLIB_HEADER_BYTES {
+                return Ok(Vec::new());
+            }
+            start = std::mem::take(read);
+            *self = if has_zlib_header(&start) {
+                DeflateWriter::Zlib(write::ZlibDecoder::new(Vec::new()))
+            } else {
+                DeflateWriter::Raw(write::DeflateDecoder::new(Vec::new()))
+            };
+        }
+        let coded = if start.is_empty() { coded } else { &start };
+        match self {
+            DeflateWriter::Unread(_) => Ok(Vec::new()),
+            DeflateWriter::Zlib(decoder) => {
+                decoder.write_all(coded)?;
+                decoder.flush()?;
+                Ok(std::mem::take(decoder.get_mut()))
+            }
+            DeflateWriter::Raw(decoder) => {
+                decoder.write_all(coded)?;
+                decoder.flush()?;
+                Ok(std::mem::take(decoder.get_mut()))
+            }
+        }
+    }
+}
+
+/// The same for a body that can be read.
+enum DeflateReader<R> {
+    /// None while its first bytes are read.
+    Unread(Option<R>),
+    Zlib(ZlibDecoder<ReadBehind<R>>),
+    Raw(DeflateDecoder<ReadBehind<R>>),
+}
+
+/// A body, behind its first bytes.
+type ReadBehind<R> = io::Chain<io::Cursor<Vec<u8>>, R>;
+
+impl<R: Read> Read for DeflateReader<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if let DeflateReader::Unread(body) = self {
+            let Some(mut body) = body.take() else {
+                return Ok(0);
+            };
+            let mut start = Vec::new();
+            body.by_ref()
+                .take(ZLIB_HEADER_BYTES as u64)
+                .read_to_end(&mut start)?;
+            let is_zlib = has_zlib_header(&start);
+            let body = io::Cursor::new(start).chain(body);
+            *self = if is_zlib {
+                DeflateReader::Zlib(ZlibDecoder::new(body))
+            } else {
+                DeflateReader::Raw(DeflateDecoder::new(body))
+            };
+        }
+        match self {
+            DeflateReader::Unread(_) => Ok(0),
+            DeflateReader::Zlib(decoder) => decoder.read(out),
+            DeflateReader::Raw(decoder) => decoder.read(out),
+        }
+    }
 }
 
 /// Decodes all frames of a zstd stream; the decoder itself knows one at a time.

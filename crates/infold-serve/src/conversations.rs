@@ -1,6 +1,7 @@
 //! Recognises conversations, records them and folds them to fit.
 
 mod lookup;
+mod copies;
 mod rewind;
 mod placement;
 mod new_task;

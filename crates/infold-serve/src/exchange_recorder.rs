@@ -327,6 +327,7 @@ impl Exchange {
         let Some(span) = open.writer.append(&reply.messages)? else {
             return Ok(());
         };
+        let lookups = lookups.filter(|lookups| !lookups.messages.is_empty());
         if let Some(LookupRecord {
             messages, results, ..
         }) = lookups

@@ -1,6 +1,7 @@
 //! Tools that look up what is folded away, which the model is offered and the proxy answers.
 
 mod answer;
+mod form;
 mod rounds;
 mod body;
 mod whole;
@@ -48,6 +49,8 @@ pub(crate) struct LookupRecord {
     pub refusals: Vec<RefusalLine>,
     /// So many characters of results still have room.
     pub room: usize,
+    /// The provider refused what was looked up: the reply is recorded as the client has it.
+    pub is_refused: bool,
 }
 
 /// About how many characters a token has.
@@ -84,7 +87,7 @@ impl Lookups {
     /// Takes what was recorded, if anything was looked up.
     pub fn take(&self) -> Option<LookupRecord> {
         let record = std::mem::take(&mut *locked(&self.record));
-        (!record.messages.is_empty()).then_some(record)
+        (record.is_refused || !record.messages.is_empty()).then_some(record)
     }
 
     /// Takes the calls that were refused.
@@ -96,6 +99,21 @@ impl Lookups {
     pub fn held_calls(&self) -> HeldCalls {
         let names = self.offer.as_ref().map(|offer| offer.names.clone());
         HeldCalls::new(names, self.judge.clone())
+    }
+}
+
+impl LookupRecord {
+    /// Adds messages that were sent, or came.
+    fn add_messages(&mut self, messages: Vec<Vec<u8>>) {
+        if !self.is_refused {
+            self.messages.extend(messages);
+        }
+    }
+
+    /// The provider refused the messages.
+    fn refuse(&mut self) {
+        self.is_refused = true;
+        self.messages.clear();
     }
 }
 

@@ -13,6 +13,8 @@ mod recall;
 mod view;
 mod tools;
 mod resources;
+mod message_check;
+mod checked_lines;
 mod adapter;
 
 pub(crate) use adapter::HttpEndpoint;

@@ -45,7 +45,8 @@ pub(crate) struct ParsedRequest {
 /// A message of a request that has content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestMessage {
-    /// Its place in the request; of several pieces of one output, that of the last.
+    /// Its place in the request; of several pieces of one output, that of the last. Several that the client sent as one have the
+    /// same.
     pub index: usize,
     pub digest: Digest,
     /// The key under which the conversation up to it is indexed.
@@ -253,6 +254,16 @@ impl ParsedRequest {
         let joined = digests.join(&pieces);
         let joined = joined.map_err(|error| unreadable(from, &error))?;
         Ok(Some((last, joined.unwrap_or(digest))))
+    }
+
+    /// Puts other digests in the place of those of the messages, and derives the keys anew. Several in a row may be for one message
+    /// of the request, whose parts they are.
+    pub fn replace_messages(&mut self, messages: &[RequestMessage]) {
+        let mut chain = MessageChain::new(self.opening_salt(), None, messages.len());
+        for message in messages {
+            chain.add(message.index, message.digest, message.is_reply);
+        }
+        (self.messages, self.chain) = (chain.messages, chain.chain);
     }
 
     /// Derives the keys anew for a conversation that continues messages with these digests.

@@ -41,8 +41,15 @@ pub(crate) fn splice_request(
             parsed.messages[at].index + 1
         )));
     }
+    // Of several messages that the client sent as one, the last is shown so.
+    let is_last = |at: usize| {
+        let next = parsed.messages.get(at + 1);
+        next.is_none_or(|next| next.index != parsed.messages[at].index)
+    };
     let index: HashMap<Seq, usize> = known
-        .map(|((seq, _), message)| (*seq, message.index))
+        .enumerate()
+        .filter(|(at, _)| is_last(*at))
+        .map(|(_, ((seq, _), message))| (*seq, message.index))
         .collect();
     let mut splicer = RequestSplicer {
         call,

@@ -77,11 +77,34 @@ pub fn value_digest(value: Json<'_>) -> Digest {
     writer.finish().unwrap_or_default()
 }
 
+/// Returns the digest that a message has if its calls have no ids.
+pub fn digest_without_ids(message: &Message<'_>) -> Option<Digest> {
+    let mut neutral = NeutralMessage::of(message);
+    for block in &mut neutral.blocks {
+        if let NeutralBlock::Call(id, ..) = block {
+            *id = NO_ID.into();
+        }
+    }
+    let mut writer = None;
+    write_neutral(&neutral, message, &mut writer);
+    writer.and_then(DigestWriter::finish)
+}
+
+/// The id of a call that has none.
+const NO_ID: &str = "\"\"";
+
 fn write_message(message: &Message<'_>, writer: &mut Option<DigestWriter>) {
     if message.form() == Form::Item(Item::Reasoning) {
         return;
     }
-    let neutral = NeutralMessage::of(message);
+    write_neutral(&NeutralMessage::of(message), message, writer);
+}
+
+fn write_neutral(
+    neutral: &NeutralMessage<'_>,
+    message: &Message<'_>,
+    writer: &mut Option<DigestWriter>,
+) {
     let role = match neutral.role {
         Role::System => b's',
         Role::Assistant => b'a',
@@ -123,7 +146,7 @@ fn write_blocks(blocks: &[NeutralBlock<'_>], form: Form, writer: &mut DigestWrit
                 failed,
             } => {
                 writer.tag(if *failed { b'f' } else { b'r' });
-                let by_id = has_ids && id != "\"\"";
+                let by_id = has_ids && id != NO_ID;
                 writer.string(checked(if by_id { id } else { name }));
                 match &content[..] {
                     [NeutralBlock::Text(text)] if form == Form::Content => {

@@ -15,6 +15,6 @@ mod splice;
 pub use calls::{HeldCall, PendingResult, ReplyCalls, find_calls, strip_calls, write_results};
 pub use filter::{ReplyFilter, RoundOutcome};
 pub use held::{CallJudge, HeldCalls, HeldKind};
-pub use offer::{LookupNames, LookupOffer, LookupTool, write_follow_up};
+pub use offer::{LookupNames, LookupOffer, LookupTool, withdraw_offer, write_follow_up};
 pub use splice::splice_lookups;
 pub use used_up::{NO_LOOKUP_LEFT, NoAnswer, reply_in_place};

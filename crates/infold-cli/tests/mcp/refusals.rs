@@ -150,26 +150,111 @@ fn a_reader_does_not_write() {
     }
 }
 
+/// Messages that are none, the code of the error, and the id that is answered.
+fn wrong_messages() -> Vec<(&'static str, i64, Value)> {
+    vec![
+        ("nonsense", -32700, json!(null)),
+        ("{", -32700, json!(null)),
+        ("\u{0}\u{1}", -32700, json!(null)),
+        ("[[[[", -32700, json!(null)),
+        ("[]", -32600, json!(null)),
+        ("1", -32600, json!(null)),
+        ("null", -32600, json!(null)),
+        ("{}", -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0"}"#, -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":4,"method":3}"#, -32600, json!(4)),
+        (
+            r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#,
+            -32600,
+            json!("a"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}"#,
+            -32600,
+            json!(null),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#,
+            -32600,
+            json!(null),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            -32600,
+            json!(null),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+            -32600,
+            json!(1.5),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"tools/call","params":7}"#,
+            -32602,
+            json!(null),
+        ),
+    ]
+}
+
+/// Requests with parameters of another form: the code of the error.
+fn wrong_params() -> Vec<(&'static str, Value, i64)> {
+    vec![
+        ("unheard/of", json!({}), -32601),
+        ("tools/call", json!({"name": 3}), -32602),
+        (
+            "tools/call",
+            json!({"name": "view", "arguments": []}),
+            -32602,
+        ),
+        ("tools/call", json!({"name": "rm"}), -32602),
+        ("tools/call", json!([1]), -32602),
+        ("tools/call", json!("x"), -32602),
+        ("ping", json!([1]), -32602),
+        ("initialize", json!([]), -32602),
+        ("resources/read", json!({"uri": 3}), -32602),
+    ]
+}
+
 #[test]
-fn nonsense_on_the_pipe_is_survived() {
+fn parameters_of_another_form_are_answered_with_the_id() {
+    let home = home();
+    for client in [
+        &mut Piped::start(&home, "") as &mut dyn Client,
+        &mut Served::start(&home, ""),
+    ] {
+        for (method, params, code) in wrong_params() {
+            let said = client.request(method, params.clone());
+            assert_eq!(said["error"]["code"], code, "{method} {params}: {said}");
+            assert_eq!(said["id"], 7, "{method} {params}: {said}");
+        }
+    }
+}
+
+#[test]
+fn nonsense_on_the_pipe_is_answered_and_survived() {
     let home = home();
     let mut piped = Piped::silent(&home, "");
-    for nonsense in [
-        "",
-        "   ",
-        "not JSON",
-        "{",
-        "\u{0}\u{1}",
-        "\"\\ud800\"",
-        "[[[[",
-    ] {
-        piped.send(nonsense.as_bytes());
+    for blank in ["", "   "] {
+        piped.send(blank.as_bytes());
     }
-    piped.send(b"\xff\xfe\xfd");
-    assert_eq!(piped.initialize()["serverInfo"]["name"], "infold");
-    piped.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    piped.send(b"nonsense");
-    piped.send(&vec![b'x'; 20 << 20]);
+    let is_wrong = |piped: &mut Piped, message: &[u8], code: i64, id: Value| {
+        piped.send(message);
+        let said = piped.line();
+        let message = String::from_utf8_lossy(&message[..message.len().min(80)]).into_owned();
+        assert_eq!(said["error"]["code"], code, "{message}: {said}");
+        assert_eq!(said["id"], id, "{message}: {said}");
+    };
+    for is_initialized in [false, true] {
+        for (message, code, id) in wrong_messages() {
+            is_wrong(&mut piped, message.as_bytes(), code, id);
+        }
+        is_wrong(&mut piped, b"\xff\xfe\xfd", -32700, json!(null));
+        is_wrong(&mut piped, &vec![b'x'; 20 << 20], -32600, json!(null));
+        if !is_initialized {
+            assert_eq!(piped.initialize()["serverInfo"]["name"], "infold");
+            piped.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        }
+    }
     piped.send(br#"{"jsonrpc":"2.0","method":"notifications/unheard-of","params":{}}"#);
     let unknown = piped.request("unheard/of", json!({}));
     assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
@@ -180,14 +265,6 @@ fn nonsense_on_the_pipe_is_survived() {
             .is_some_and(|text| text.contains("no tool `rm`")),
         "{unknown}"
     );
-    for (method, params) in [
-        ("tools/call", json!({"name": 3})),
-        ("tools/call", json!({"name": "view", "arguments": []})),
-        ("resources/read", json!({"uri": 3})),
-    ] {
-        let shapeless = piped.request(method, params.clone());
-        assert_eq!(shapeless["error"]["code"], -32602, "{params}: {shapeless}");
-    }
     assert!(piped.call("view", json!({})).is_ok());
     let (code, out, err) = piped.end();
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
@@ -220,31 +297,15 @@ fn the_address_is_guarded_as_the_rest_of_the_server() {
     assert_eq!(ask("host: evil.example\r\n"), 421);
     assert_eq!(served.ask("GET", JSON, "").0, 405);
     assert_eq!(served.ask("DELETE", JSON, "").0, 405);
-    for (body, code, id) in [
-        ("", -32700, json!(null)),
-        ("nonsense", -32700, json!(null)),
-        ("[]", -32600, json!(null)),
-        ("{}", -32600, json!(null)),
-        (r#"{"jsonrpc":"2.0"}"#, -32600, json!(null)),
-        (r#"{"jsonrpc":"2.0","id":4,"method":3}"#, -32600, json!(4)),
-        (
-            r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#,
-            -32600,
-            json!("a"),
-        ),
-    ] {
+    for (body, code, id) in wrong_messages()
+        .into_iter()
+        .chain([("", -32700, json!(null))])
+    {
         let (answer, text) = served.ask("POST", JSON, body);
         assert_eq!(answer, 400, "{body}: {text}");
         let text: Value = serde_json::from_str(&text).expect("JSON-RPC");
         assert_eq!(text["error"]["code"], code, "{body}: {text}");
         assert_eq!(text["id"], id, "{body}: {text}");
-    }
-    for (method, code) in [("tools/call", -32602), ("unheard/of", -32601)] {
-        let body = json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": {"name": 3}});
-        let (_, text) = served.ask("POST", JSON, &body.to_string());
-        let text: Value = serde_json::from_str(&text).expect("JSON-RPC");
-        assert_eq!(text["error"]["code"], code, "{body}: {text}");
-        assert_eq!(text["id"], 5, "{body}: {text}");
     }
     let huge = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#,

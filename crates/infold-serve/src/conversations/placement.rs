@@ -49,6 +49,9 @@ impl Core {
             let Some(point) = self.find_known_point(call, parsed)? else {
                 break;
             };
+            if self.recognise_copies(parsed, point)? {
+                continue;
+            }
             let point = self.find_shorter(parsed, point)?.unwrap_or(point);
             if let Some(placed) = self.continue_task(call, parsed, point)? {
                 return Ok(placed);

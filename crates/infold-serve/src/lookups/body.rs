@@ -13,7 +13,8 @@ use infold_wire::ReplyError;
 use infold_wire::lookup::{ReplyFilter, RoundOutcome};
 use infold_wire::provider_error::ClientError;
 
-use super::rounds::{FollowUpError, LookupRounds, ReplyForm};
+use super::form::ReplyForm;
+use super::rounds::{FollowUpError, LookupRounds};
 use crate::client_body::read_up_to;
 use crate::content_coding::decode_beginning;
 use crate::proxy::MAX_ERROR_BODY_BYTES;
@@ -84,16 +85,14 @@ impl LookupBody {
         self.step = RoundStep::Asking(Mutex::new(future));
     }
 
-    /// Says how a later round broke off, if the provider has not said it: the client saw the first one begin.
+    /// Says how a round broke off, if the provider has not said it: the client saw the first one begin, or not all of it.
     fn broken(&self, outcome: &RoundOutcome, has_unjudged_calls: bool) -> Option<ClientError> {
         match &outcome.reply {
             Ok(_) => None,
             // Calls that were not judged do not go on, nor does what was said behind them.
             Err(ReplyError::Failed { .. }) if !has_unjudged_calls => None,
-            Err(_) if self.filter.is_first_round() && !has_unjudged_calls => None,
-            Err(error) => Some(ClientError::Failed(format!(
-                "the reply of the provider broke: {error}"
-            ))),
+            Err(_) if self.filter.is_first_round() && !outcome.is_withheld => None,
+            Err(error) => Some(FollowUpError::broken(Some(error.clone())).client_error()),
         }
     }
 

@@ -9,15 +9,15 @@ use infold_provider::{BodyPart, ForwardResponse};
 use infold_store::RefusalLine;
 use infold_wire::lookup::{
     HeldCall, HeldKind, NO_LOOKUP_LEFT, NoAnswer, PendingResult, RoundOutcome, reply_in_place,
-    strip_calls, write_follow_up, write_results,
+    strip_calls, withdraw_offer, write_follow_up, write_results,
 };
 use infold_wire::provider_error::ClientError;
-use infold_wire::reply::{stream_reply, write_reply};
-use infold_wire::{Json, Reply, StopReason, Wire};
+use infold_wire::{Json, Reply, ReplyError, StopReason, Wire};
 use tokio::task::spawn_blocking;
 
 use super::Lookups;
 use super::answer::answer;
+use super::form::{ReplyForm, in_form};
 use crate::IncomingBody;
 use crate::client_body::Response;
 use crate::decoded_body::decoded;
@@ -39,24 +39,19 @@ pub(crate) struct LookupRounds {
     lookups: Lookups,
     /// The last request.
     sent: Vec<BodyPart>,
+    /// The first request, once another follows it.
+    first: Option<Bytes>,
     follow_ups: usize,
     /// The last reply is ours: the model did not stop looking things up, or was cut off while it did.
     is_ours: bool,
-}
-
-/// The form in which a reply comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReplyForm {
-    Stream,
-    Whole,
-    /// A list of chunks, as Gemini streams where nobody asks for events.
-    List,
 }
 
 /// Why no reply follows a look-up.
 pub(crate) enum FollowUpError {
     /// Infold could not ask again.
     Internal(String),
+    /// The reply ends too early, or is none.
+    Broken(String),
     /// The provider compressed its reply in a way that is not known here, so that look-ups could not be told from the rest of it.
     Unreadable(String),
     /// The provider did not answer; this is what a client is told.
@@ -64,9 +59,22 @@ pub(crate) enum FollowUpError {
 }
 
 impl FollowUpError {
+    /// A reply that ends too early, or is none. What cannot be read of it is not repeated: it may be of a look-up.
+    pub fn broken(error: Option<ReplyError>) -> FollowUpError {
+        let why = match error {
+            Some(
+                error @ (ReplyError::Cut { .. } | ReplyError::Empty | ReplyError::TooLarge { .. }),
+            ) => error.to_string(),
+            Some(_) => "it cannot be read".to_owned(),
+            None => "it ends too early".to_owned(),
+        };
+        FollowUpError::Broken(format!("the reply of the provider broke: {why}"))
+    }
+
     pub fn client_error(&self) -> ClientError {
         match self {
             FollowUpError::Internal(why) => ClientError::Failed(why.clone()),
+            FollowUpError::Broken(why) => ClientError::Unreachable(why.clone()),
             FollowUpError::Unreadable(coding) => ClientError::Unreachable(format!(
                 "the reply of the provider is compressed in a way that is not known here (`{coding}`); without the recall tools it passes as it is, so they are not offered to this model any more"
             )),
@@ -90,6 +98,7 @@ impl LookupRounds {
             parts: request.parts.clone(),
             lookups,
             sent,
+            first: None,
             follow_ups: 0,
             is_ours: false,
         }
@@ -138,6 +147,8 @@ impl LookupRounds {
         let sent = std::mem::take(&mut self.sent);
         let body = self.request(Vec::new()).gathered(sent, false).await;
         let body = body.map_err(|error| internal(&format!("the request was lost: {error}")))?;
+        let body = Bytes::from(body);
+        self.first.get_or_insert_with(|| body.clone());
         let mut added = sendable(self.wire, &body, &reply);
         added.extend(results);
         let is_last = self.follow_ups == MAX_FOLLOW_UPS;
@@ -146,7 +157,7 @@ impl LookupRounds {
         let body = Bytes::from(body.ok_or_else(|| internal("the request cannot be read"))?);
         {
             let mut record = locked(&self.lookups.record);
-            record.messages.extend(added);
+            record.add_messages(added);
             record.usages.extend(reply.usage);
         }
         if self.is_ours {
@@ -163,11 +174,42 @@ impl LookupRounds {
         self.sent = vec![BodyPart::Bytes(body)];
         let sent = self.sent.clone();
         let answer = self.request(Vec::new()).send(sent, true, false).await;
-        let answer = answer.map_err(FollowUpError::Unreachable)?;
+        let mut answer = answer.map_err(FollowUpError::Unreachable)?;
+        if matches!(answer.status.as_u16(), 400 | 413 | 422)
+            && let Some(plain) = self.without_tools()
+        {
+            answer = self.ask_plainly(plain).await?;
+        }
         if !answer.status.is_success() {
             return Ok(answer);
         }
-        self.decoded(answer)
+        in_form(self.wire, self.decoded(answer)?, form).await
+    }
+
+    /// Returns the first request without the tools; none if it had none, or was sent so before.
+    fn without_tools(&self) -> Option<Bytes> {
+        let offer = self.lookups.offer.as_ref()?;
+        if locked(&self.lookups.record).is_refused {
+            return None;
+        }
+        let body = withdraw_offer(self.wire, self.first.as_ref()?, offer)?;
+        Some(Bytes::from(body))
+    }
+
+    /// The provider refused the results of look-ups, after it had begun to answer: asks as if there were no tools for them.
+    async fn ask_plainly(&mut self, plain: Bytes) -> Result<ForwardResponse, FollowUpError> {
+        locked(&self.lookups.record).refuse();
+        self.follow_ups = MAX_FOLLOW_UPS;
+        self.sent = vec![BodyPart::Bytes(plain)];
+        let sent = self.sent.clone();
+        let answer = self.request(Vec::new()).send(sent, true, false).await;
+        let answer = answer.map_err(FollowUpError::Unreachable)?;
+        if answer.status.is_success() {
+            let (provider, model) = &self.lookups.model;
+            let core = &self.state.conversations.core;
+            core.refuse_lookups(provider, model);
+        }
+        Ok(answer)
     }
 
     /// Returns an answer that can be read.
@@ -218,7 +260,7 @@ impl LookupRounds {
         };
         let mut record = locked(&self.lookups.record);
         if self.follow_ups > 0 || is_beside {
-            record.messages.extend(messages);
+            record.add_messages(messages);
         }
         record.results = results;
         // What is ours was asked of nobody.
@@ -286,12 +328,7 @@ fn in_place_of(
     why: NoAnswer,
     (form, headers): (ReplyForm, &HeaderMap),
 ) -> ForwardResponse {
-    let reply = reply_in_place(wire, before, why);
-    let body = match form {
-        ReplyForm::Stream => stream_reply(wire, &reply, usize::MAX).concat(),
-        ReplyForm::Whole => write_reply(wire, &reply),
-        ReplyForm::List => [b"[", &*write_reply(wire, &reply), b"]"].concat(),
-    };
+    let body = form.write(wire, &reply_in_place(wire, before, why));
     ForwardResponse {
         status: StatusCode::OK,
         headers: headers.clone(),

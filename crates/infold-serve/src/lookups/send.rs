@@ -1,18 +1,18 @@
 //! Sends a request that offers look-ups, and takes them out of its answer.
 
-use http::header::CONTENT_LENGTH;
 use infold_provider::{BodyPart, ForwardResponse, ResponseBody};
 use infold_wire::lookup::{HeldCalls, ReplyFilter};
-use infold_wire::{Delivery, Json, Wire};
+use infold_wire::{Delivery, Wire};
 
 use super::Lookups;
 use super::body::LookupBody;
+use super::form;
 use super::rounds::{FollowUpError, LookupRounds};
-use super::whole::{pass_whole, read_whole};
+use super::whole::pass_whole;
 use crate::client_body::Response;
 use crate::conversations::Blocking;
 use crate::exchange_recorder::ExchangeRecorder;
-use crate::proxy::{ProxiedRequest, complaint, has_stream_type};
+use crate::proxy::{ProxiedRequest, complaint};
 use crate::{ConversationError, Exchange, ModelCall, OutgoingBody};
 
 impl ProxiedRequest<'_> {
@@ -57,26 +57,13 @@ async fn without_lookups(
     if !answer.status.is_success() {
         return Ok(answer);
     }
-    let mut answer = rounds.decoded(answer)?;
-    if !has_stream_type(&answer.headers) {
-        let body = read_whole(answer.body).await?;
-        let is_stream = is_events(&body) || wire == Wire::Ollama && Json::parse(&body).is_err();
-        answer.body = body.into();
-        if !is_stream {
-            return pass_whole(answer, held, rounds).await;
-        }
+    let (mut answer, is_stream) = form::open(wire, rounds.decoded(answer)?).await?;
+    if !is_stream {
+        return pass_whole(answer, held, rounds).await;
     }
     let filter = ReplyFilter::new(wire, Delivery::Stream, held);
-    answer.headers.remove(CONTENT_LENGTH);
     answer.body = ResponseBody::new(LookupBody::new(answer.body, filter, rounds));
     Ok(answer)
-}
-
-/// Says whether a body is a stream of events, whatever its headers call it.
-fn is_events(body: &[u8]) -> bool {
-    let starts = [&b"data:"[..], b"event:", b"id:", b"retry:", b":"];
-    let body = body.trim_ascii_start();
-    starts.iter().any(|start| body.starts_with(start))
 }
 
 /// The provider refused a request: returns it without the tools, if it had them.
@@ -107,9 +94,12 @@ impl Exchange {
         if !self.offers_lookups() {
             return Ok(None);
         }
-        self.lookups = None;
         self.lookups_refused = true;
-        let open = self.core.pool.lease(self.task)?;
+        let mut open = self.core.pool.lease(self.task)?;
+        // What was looked up before the refusal was paid for.
+        if let Some(lookups) = self.lookups.take().and_then(|lookups| lookups.take()) {
+            self.record_earlier_usage(&mut open, &lookups.usages)?;
+        }
         self.fit(call, open, Blocking::Allowed)
     }
 }

@@ -1,14 +1,12 @@
 //! A reply that comes as one body, without look-ups: they are answered before the client gets it.
 
-use bytes::{Bytes, BytesMut};
-use http::header::CONTENT_LENGTH;
-use http_body_util::BodyExt as _;
-use infold_provider::{ForwardResponse, ResponseBody};
-use infold_wire::lookup::{HeldCalls, ReplyFilter};
-use infold_wire::reply::MAX_REPLY_BYTES;
+use bytes::Bytes;
+use infold_provider::ForwardResponse;
+use infold_wire::lookup::{HeldCalls, ReplyFilter, RoundOutcome};
 use infold_wire::{Delivery, Json, JsonKind, ReplyError};
 
-use super::rounds::{FollowUpError, LookupRounds, ReplyForm};
+use super::form::{ReplyForm, read_whole};
+use super::rounds::{FollowUpError, LookupRounds};
 
 /// Returns the reply for the client, or the error that came in its place.
 pub(crate) async fn pass_whole(
@@ -24,7 +22,6 @@ pub(crate) async fn pass_whole(
             return Ok(answer);
         }
         let body = without_mark(read_whole(answer.body).await?);
-        answer.headers.remove(CONTENT_LENGTH);
         let chunks = chunks(&body);
         match &chunks {
             Some(chunks) => chunks
@@ -33,12 +30,8 @@ pub(crate) async fn pass_whole(
             None => filter.push_body(&body),
         }
         let outcome = filter.end_round();
-        if let Err(error) = &outcome.reply
-            && (is_judged && !matches!(error, ReplyError::Failed { .. })
-                || !filter.is_first_round())
-        {
-            let why = format!("the reply of the provider broke: {error}");
-            return Err(FollowUpError::Internal(why));
+        if !passes(&outcome, &filter, &body, is_judged) {
+            return Err(FollowUpError::broken(outcome.reply.err()));
         }
         if rounds.goes_on(&outcome) {
             let form = match chunks {
@@ -78,20 +71,16 @@ fn without_mark(body: Bytes) -> Bytes {
     }
 }
 
-/// Reads a whole body.
-pub(super) async fn read_whole(mut body: ResponseBody) -> Result<Bytes, FollowUpError> {
-    let broke = |why: String| FollowUpError::Internal(format!("the reply of the provider {why}"));
-    let mut read = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| broke(format!("broke: {error}")))?;
-        if let Ok(data) = frame.into_data() {
-            read.extend_from_slice(&data);
-        }
-        if read.len() as u64 > MAX_REPLY_BYTES {
-            return Err(broke("is too large".to_owned()));
-        }
+/// Says whether a body goes on: it is a reply, says in the first round why there is none, or holds nothing of a look-up.
+fn passes(outcome: &RoundOutcome, filter: &ReplyFilter, body: &[u8], is_judged: bool) -> bool {
+    match &outcome.reply {
+        Ok(_) => Json::parse(body).is_ok(),
+        Err(_) if !filter.is_first_round() => false,
+        Err(ReplyError::Failed { .. }) => true,
+        Err(_) if is_judged => false,
+        Err(ReplyError::Foreign { .. } | ReplyError::Empty) => true,
+        Err(_) => !outcome.is_withheld && !filter.may_hold_lookup(body),
     }
-    Ok(read.freeze())
 }
 
 /// Returns the chunks of a reply that is a list of them, as events: so Gemini streams where nobody asks for events.

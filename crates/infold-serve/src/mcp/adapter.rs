@@ -16,12 +16,13 @@ use rmcp::model::{
     ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{QuitReason, RequestContext, RoleServer, ServerInitializeError};
-use rmcp::transport::stdio;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler, serve_server};
-use serde_json::{Value, json};
+use tokio::io::DuplexStream;
 
+use super::checked_lines::CheckedLines;
+use super::message_check::{BadMessage, check, id_of};
 use super::resources::TEMPLATES;
 use super::tools;
 use super::{History, Scope, ToolFailure};
@@ -59,7 +60,17 @@ pub enum StdioError {
 
 /// Serves a client on standard input and output until it goes away.
 pub async fn serve_stdio(history: History) -> Result<(), StdioError> {
-    let running = match serve_server(Handler(history), stdio()).await {
+    let lines = CheckedLines::start();
+    let served = serve_on(history, (lines.input, lines.output)).await;
+    lines.ends.finish().await;
+    served
+}
+
+async fn serve_on(
+    history: History,
+    transport: (DuplexStream, DuplexStream),
+) -> Result<(), StdioError> {
+    let running = match serve_server(Handler(history), transport).await {
         Ok(running) => running,
         // It went away before it began.
         Err(
@@ -97,51 +108,42 @@ impl HttpEndpoint {
 
     /// Answers a request.
     pub async fn answer(&self, head: request::Parts, body: Bytes) -> Response<ApiBody> {
-        if head.method == Method::POST
-            && body.len() <= MAX_REQUEST_BYTES
-            && let Err((error, id)) = check_message(&body)
-        {
-            return malformed(&error, &id);
+        let is_message = head.method == Method::POST && body.len() <= MAX_REQUEST_BYTES;
+        if is_message && let Err(bad) = check(&body) {
+            return malformed(&bad);
         }
-        let request = Request::from_parts(head, Full::new(body));
+        let is_json = is_json(&head);
+        let request = Request::from_parts(head, Full::new(body.clone()));
         let response = self.0.handle(request).await;
+        if is_message && is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            // So the protocol's crate calls what it cannot read.
+            return malformed(&BadMessage::invalid(
+                "the message does not have the form of one",
+                id_of(&body),
+            ));
+        }
         response.map(|body| body.map_err(|never| match never {}).boxed())
     }
 }
 
-/// Says what is wrong with a body that is no message of JSON-RPC, and which request it would be; the protocol's crate tells neither.
-fn check_message(body: &[u8]) -> Result<(), (ErrorData, Value)> {
-    let message: Value = serde_json::from_slice(body).map_err(|error| {
-        let text = format!("the body is not JSON: {error}");
-        (ErrorData::parse_error(text, None), Value::Null)
-    })?;
-    let id = match &message["id"] {
-        id @ (Value::String(_) | Value::Number(_)) => id.clone(),
-        _ => Value::Null,
-    };
-    let invalid = |text: &'static str| Err((ErrorData::invalid_request(text, None), id.clone()));
-    if message.is_array() {
-        return invalid("requests are sent one by one");
-    }
-    if message["jsonrpc"] != "2.0" {
-        return invalid("this is no message of JSON-RPC 2.0");
-    }
-    let is_response = ["result", "error"].iter().any(|it| !message[*it].is_null());
-    if !message["method"].is_string() && !is_response {
-        return invalid("the message names no method");
-    }
-    Ok(())
-}
-
-/// Answers what is no message.
-fn malformed(error: &ErrorData, id: &Value) -> Response<ApiBody> {
-    let body = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();
-    let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
+/// Answers what is no message, or has parameters of another form.
+fn malformed(bad: &BadMessage) -> Response<ApiBody> {
+    let body = Full::new(Bytes::from(bad.response())).map_err(|never| match never {});
     let mut response = Response::new(body.boxed());
-    *response.status_mut() = StatusCode::BAD_REQUEST;
+    if !bad.is_request() {
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+    }
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
+}
+
+/// Says whether a request is called JSON.
+fn is_json(head: &request::Parts) -> bool {
+    let kind = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let json = b"application/json";
+    let kind = kind.and_then(|kind| kind.get(..json.len()));
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(json))
 }
 
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use flate2::Compression;
-use flate2::write::{GzEncoder, ZlibEncoder};
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use infold::{Config, Connector};
 use infold_provider::{Client, RetryPolicy};
 use infold_serve::{Conversations, Limits, Options, Server, Upstreams};
@@ -321,11 +321,14 @@ pub fn request(wire: Wire, stream: bool, said: &str) -> Vec<u8> {
 }
 
 /// A text in every content coding that is read.
-pub fn packed(text: &[u8]) -> [(&'static str, Vec<u8>); 4] {
+pub fn packed(text: &[u8]) -> [(&'static str, Vec<u8>); 5] {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(text).expect("memory");
     let mut deflate = ZlibEncoder::new(Vec::new(), Compression::fast());
     deflate.write_all(text).expect("memory");
+    // As some servers write it.
+    let mut raw = DeflateEncoder::new(Vec::new(), Compression::fast());
+    raw.write_all(text).expect("memory");
     // Two frames with one to be skipped between them.
     let (one, other) = text.split_at(text.len() / 2);
     let mut zstd = compress_to_vec(one, CompressionLevel::Fastest);
@@ -334,6 +337,7 @@ pub fn packed(text: &[u8]) -> [(&'static str, Vec<u8>); 4] {
     [
         ("gzip", gzip.finish().expect("memory")),
         ("deflate", deflate.finish().expect("memory")),
+        ("deflate", raw.finish().expect("memory")),
         ("zstd", zstd),
         ("br", brotli(text)),
     ]

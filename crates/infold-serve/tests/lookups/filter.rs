@@ -177,6 +177,50 @@ pub fn all_numbered(rounds: &[Vec<Block>]) -> Vec<Vec<Numbered>> {
     rounds.map(|(at, round)| numbered(at, round)).collect()
 }
 
+/// A stream may break off anywhere: the client has seen nothing of a look-up, and whoever ends its stream knows that.
+#[test]
+fn a_stream_that_breaks_off_anywhere_shows_nothing_of_a_look_up() {
+    let text = Block::Text("Let me see. ".to_owned());
+    let blocks = numbered(0, &[text, Block::Lookup("zanzibar".to_owned())]);
+    for wire in Wire::ALL {
+        let bytes = stream_reply(wire, &reply(wire, 0, &blocks), 5).concat();
+        let text = String::from_utf8_lossy(&bytes);
+        let call = text.find("search_history").expect("a call");
+        for cut in 1..bytes.len() {
+            let mut filter = ReplyFilter::new(wire, Delivery::Stream, lookups());
+            let mut seen = filter.push(&bytes[..cut]);
+            let outcome = filter.end_round();
+            if outcome.reply.is_ok() {
+                continue;
+            }
+            if !outcome.is_withheld {
+                assert!(cut <= call, "{wire} {cut}");
+                seen.extend(filter.finish());
+            }
+            let seen = String::from_utf8_lossy(&seen);
+            for part in ["search", "_history", "zanz", "tool_use\"", "functionCall\""] {
+                assert!(!seen.contains(part), "{wire} {cut}: {seen}");
+            }
+        }
+    }
+}
+
+/// What stands behind the end of a reply does not break it.
+#[test]
+fn nonsense_behind_the_end_of_a_reply_is_left_out() {
+    let blocks = numbered(0, &[Block::Text("So it is.".to_owned())]);
+    for wire in Wire::ALL.into_iter().filter(|wire| *wire != Wire::Gemini) {
+        let bytes = stream_reply(wire, &reply(wire, 0, &blocks), 5).concat();
+        let mut filter = ReplyFilter::new(wire, Delivery::Stream, lookups());
+        let mut seen = filter.push(&bytes);
+        seen.extend(filter.push(b"data: {\"function\n\n"));
+        let outcome = filter.end_round();
+        assert!(outcome.reply.is_ok(), "{wire}: {outcome:?}");
+        seen.extend(filter.finish());
+        assert_eq!(seen.trim_ascii_end(), bytes.trim_ascii_end(), "{wire}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

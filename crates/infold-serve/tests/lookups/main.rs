@@ -11,3 +11,5 @@ mod offers;
 mod endings;
 mod later;
 mod policy;
+mod broken;
+mod copies;

@@ -1,17 +1,15 @@
 //! Takes calls of our tools out of a stream, and makes one stream of several rounds.
 
+mod state;
 mod chat;
 mod responses;
 mod anthropic;
 mod gemini;
 mod ollama;
 
-use std::collections::HashMap;
-
 use super::calls::{ReplyCalls, find_calls};
 use super::held::{HeldCalls, has_call};
-use super::usage::{overlay_usage, sum_usage};
-use crate::reply::growing_json::{raw, text_of, with_members};
+use crate::reply::growing_json::with_members;
 use crate::reply::stream::{EventSplitter, StreamEvent};
 use crate::{Delivery, Json, JsonKind, Reply, ReplyError, ReplyReader, StopReason, Wire};
 
@@ -31,8 +29,10 @@ pub struct ReplyFilter {
     held: Vec<HeldEvent>,
     /// The events from the first call of a round on, where calls are judged once they are whole; none before it.
     unjudged: Option<Vec<UnjudgedEvent>>,
-    /// What is left of them for the client.
+    /// What is left of them for the client, and of what the round broke off with.
     judged: Vec<u8>,
+    /// Something came in this round that cannot be read. The client does not get it: it may be a part of a look-up.
+    has_unreadable: bool,
     pub(super) state: FilterState,
 }
 
@@ -45,35 +45,8 @@ pub struct RoundOutcome {
     pub calls: ReplyCalls,
     /// Which of them are held back.
     pub held: HeldCalls,
-}
-
-/// What the rounds of a reply share, and where this one stands.
-#[derive(Debug)]
-pub(super) struct FilterState {
-    pub held: HeldCalls,
-    /// How many calls this round of a chat has so far.
-    pub calls: usize,
-    /// How many rounds there were before this one.
-    pub round: usize,
-    /// How many calls of our tools this round has so far.
-    pub lookups: usize,
-    /// This round has a call for the client.
-    pub has_client_calls: bool,
-    /// The id of the first round, and when it was made, in JSON.
-    pub id: Option<String>,
-    pub created: Option<String>,
-    /// The usage of the rounds before, and of this one.
-    pub usage: Option<String>,
-    pub round_usage: Option<String>,
-    /// Where the client finds what has an index; none if it is a call of ours.
-    pub indexes: HashMap<u64, Option<u64>>,
-    /// The ids of calls, by their index.
-    pub ids: HashMap<u64, String>,
-    pub next_index: u64,
-    pub next_sequence: Option<u64>,
-    /// The output items of the rounds before, and of this one.
-    pub items_before: Vec<String>,
-    pub items: Vec<String>,
+    /// The client did not get all that came.
+    pub is_withheld: bool,
 }
 
 /// What becomes of an event.
@@ -116,6 +89,7 @@ impl ReplyFilter {
             held: Vec::new(),
             unjudged: None,
             judged: Vec::new(),
+            has_unreadable: false,
             state: FilterState::new(held),
         }
     }
@@ -142,7 +116,9 @@ impl ReplyFilter {
 
     /// Takes the next bytes of a stream, and returns those for the client.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        if self.failed.is_none() {
+        // What stands behind the end of a reply does not break it; Gemini has no mark for its end.
+        let is_over = self.wire != Wire::Gemini && self.reader.is_complete();
+        if self.failed.is_none() && !is_over {
             self.failed = self.reader.push(bytes, &mut |_| {}).err();
         }
         let mut out = Vec::with_capacity(bytes.len());
@@ -155,12 +131,9 @@ impl ReplyFilter {
                 Ok(())
             });
             if split.is_err() {
-                // It is no stream of this wire: whoever reads it will say so. What cannot be judged does not go on.
-                if self.state.held.has_judge() {
-                    self.pending.clear()
-                } else {
-                    out.append(&mut self.pending)
-                }
+                // It is no stream of this wire: whoever reads it will say so.
+                self.pending.clear();
+                self.has_unreadable = true;
                 continue;
             }
             // Where lines end with CR alone, several events may end in one; they are written anew.
@@ -181,11 +154,7 @@ impl ReplyFilter {
 
     /// Ends a round, and returns what was said in it.
     pub fn end_round(&mut self) -> RoundOutcome {
-        if self.state.held.has_judge() && !self.pending.is_empty() {
-            // Some clients read an event that breaks off, so it is judged like the others.
-            let rest = self.push(b"\n\n");
-            self.judged.extend(rest);
-        }
+        self.end_events();
         let next = ReplyReader::new(self.wire, self.delivery);
         let reader = std::mem::replace(&mut self.reader, next);
         let reply = match self.failed.take() {
@@ -197,6 +166,7 @@ impl ReplyFilter {
             .map(|reply| find_calls(&self.state.held, &reply.messages));
         let calls = calls.unwrap_or_default();
         self.state.held.remember(&calls.held);
+        let is_withheld = self.has_unreadable || self.state.lookups > 0 || self.unjudged.is_some();
         let unjudged = self.unjudged.take().filter(|_| reply.is_ok());
         let mut judged = std::mem::take(&mut self.judged);
         for event in unjudged.into_iter().flatten() {
@@ -207,7 +177,24 @@ impl ReplyFilter {
             calls,
             reply,
             held: self.state.held.clone(),
+            is_withheld,
         }
+    }
+
+    /// Takes the event that a round ends within: some clients read it all the same.
+    fn end_events(&mut self) {
+        let is_open = self.events.is_open();
+        let rest = self.events.rest();
+        let rest = rest.map(|event| (event.name.to_vec(), event.data.to_vec()));
+        let own = std::mem::take(&mut self.pending);
+        let mut out = Vec::new();
+        match rest {
+            Some((name, data)) => self.event(name, &data, Some(own), &mut out),
+            None if is_open || self.events.unknown_line().is_some() => self.has_unreadable = true,
+            // Comments and blank lines.
+            None => out = own,
+        }
+        self.judged.extend(out);
     }
 
     /// Returns whether calls wait for the end of the round, to be judged.
@@ -220,7 +207,7 @@ impl ReplyFilter {
         let mut out = std::mem::take(&mut self.judged);
         out.extend(self.release(false));
         self.events = EventSplitter::default();
-        self.pending.clear();
+        self.has_unreadable = false;
         self.state.next_round();
         out
     }
@@ -229,7 +216,6 @@ impl ReplyFilter {
     pub fn finish(&mut self) -> Vec<u8> {
         let mut out = std::mem::take(&mut self.judged);
         out.extend(self.release(true));
-        out.append(&mut self.pending);
         out
     }
 
@@ -282,12 +268,14 @@ impl ReplyFilter {
     }
 
     fn pass_event(&mut self, name: Vec<u8>, data: &[u8], own: Option<Vec<u8>>, out: &mut Vec<u8>) {
+        if self.has_unreadable {
+            // It may go on with what could not be read.
+            return;
+        }
         let verdict = match Json::parse(data) {
             Ok(json) if json.kind() == JsonKind::Object => self.verdict(&name, json),
-            _ if self.state.holds_end() && data.trim_ascii() == b"[DONE]" => {
-                Verdict::Hold("[DONE]".to_owned())
-            }
-            _ => Verdict::Pass,
+            Ok(_) => Verdict::Pass,
+            Err(_) => self.unparsed_verdict(&name, data.trim_ascii()),
         };
         if verdict != Verdict::Pass {
             // The end of the line before, if that came by itself.
@@ -300,6 +288,20 @@ impl ReplyFilter {
             (Verdict::Change(data), _) => self.frame(&name, &data, out),
             (Verdict::Hold(data), _) => self.held.push(HeldEvent { name, data }),
             (Verdict::Drop, _) => {}
+        }
+    }
+
+    /// Decides on an event whose data is no JSON.
+    fn unparsed_verdict(&mut self, name: &[u8], data: &[u8]) -> Verdict {
+        match data {
+            b"[DONE]" if self.state.holds_end() => Verdict::Hold("[DONE]".to_owned()),
+            b"[DONE]" | b"" => Verdict::Pass,
+            // A provider may put an error in any words.
+            _ if name == b"error" => Verdict::Pass,
+            _ => {
+                self.has_unreadable = true;
+                Verdict::Drop
+            }
         }
     }
 
@@ -350,76 +352,9 @@ impl RoundOutcome {
     }
 }
 
-impl FilterState {
-    fn new(held: HeldCalls) -> FilterState {
-        FilterState {
-            held,
-            calls: 0,
-            round: 0,
-            lookups: 0,
-            has_client_calls: false,
-            id: None,
-            created: None,
-            usage: None,
-            round_usage: None,
-            indexes: HashMap::new(),
-            ids: HashMap::new(),
-            next_index: 0,
-            next_sequence: None,
-            items_before: Vec::new(),
-            items: Vec::new(),
-        }
-    }
-
-    pub fn next_round(&mut self) {
-        self.usage = self.summed_usage();
-        self.round_usage = None;
-        self.round += 1;
-        self.lookups = 0;
-        self.calls = 0;
-        self.held.next_round();
-        self.has_client_calls = false;
-        self.indexes.clear();
-        self.ids.clear();
-    }
-
-    /// Remembers the id of the first round, and when it was made.
-    pub fn remember(&mut self, id: Option<Json<'_>>, created: Option<Json<'_>>) {
-        if self.round == 0 && self.id.is_none() {
-            self.id = text_of(id).and(id).map(raw);
-            self.created = created.map(raw);
-        }
-    }
-
-    /// Remembers what this round reports; later reports take the place of earlier ones.
-    pub fn report(&mut self, usage: Option<Json<'_>>) {
-        if let Some(usage) = usage.filter(|usage| usage.kind() == JsonKind::Object) {
-            let before = self.round_usage.take().unwrap_or_default();
-            self.round_usage = Some(overlay_usage(&before, usage));
-        }
-    }
-
-    /// Returns the usage of all rounds so far.
-    pub fn summed_usage(&self) -> Option<String> {
-        match (&self.usage, &self.round_usage) {
-            (Some(before), Some(now)) => Some(sum_usage(before, now)),
-            (before, now) => now.clone().or_else(|| before.clone()),
-        }
-    }
-
-    /// Returns whether the end of this round is held back: another may follow, or what was looked up has to be recorded first.
-    pub fn holds_end(&self) -> bool {
-        self.lookups > 0 || self.round > 0
-    }
-
-    /// Returns whether no round came before this one.
-    pub fn is_first(&self) -> bool {
-        self.round == 0
-    }
-}
-
 pub(super) use ollama::{counts as ollama_counts, summed_counts};
 pub(super) use responses::{of_response as response_changes, output as response_output};
+pub(super) use state::FilterState;
 
 /// Returns an object with changes; none if there are none.
 pub(super) fn changed(json: Json<'_>, changes: &[(&str, Option<String>)]) -> Option<String> {

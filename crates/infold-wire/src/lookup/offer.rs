@@ -1,11 +1,13 @@
 //! Adds the tools to a request, and what they answered.
 
+use std::ops::Range;
+
 use crate::envelope::list_name;
 use crate::message::block_is;
-use crate::reply::growing_json::raw;
+use crate::reply::growing_json::{raw, with_members};
 use crate::request_options::RequestOptions;
 use crate::tools::{ToolChoice, convert_tools, write_tool_choice};
-use crate::{Json, JsonKind, Wire, quote, splice_unordered};
+use crate::{Json, JsonKind, Message, Wire, quote, splice_unordered};
 
 /// A tool that is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,22 +173,40 @@ pub fn write_follow_up(
     };
     let end = list.range().end - 1;
     let mut edits = vec![(end..end, format!("{comma}{more}"))];
-    if let Some(offer) = last_offer {
-        let (name, value) = match &offer.own {
-            Some(own) => ("tools", own.clone()),
-            None if wire == Wire::Ollama => ("tools", "[]".to_owned()),
-            None if wire == Wire::Gemini => {
-                ("toolConfig", write_tool_choice(ToolChoice::None, wire))
-            }
-            None => ("tool_choice", write_tool_choice(ToolChoice::None, wire)),
-        };
-        let end = json.range().end - 1;
-        edits.push(match json.get(name) {
-            Some(old) => (old.range(), value),
-            None => (end..end, format!(",{}:{value}", quote(name))),
-        });
-    }
+    edits.extend(last_offer.map(|offer| withdrawal(wire, json, offer)));
     Some(splice_unordered(body, edits))
+}
+
+/// Returns a request that does not offer the tools.
+///
+/// Where the client has none of its own, and the conversation has calls, they are only said not to be called.
+pub fn withdraw_offer(wire: Wire, body: &[u8], offer: &LookupOffer) -> Option<Vec<u8>> {
+    let json = Json::parse(body).ok()?;
+    let mut messages = json.get(list_name(wire))?.elements();
+    let has_calls = messages.any(|message| {
+        let message = Message::read(message.bytes());
+        message.is_ok_and(|message| !message.calls().is_empty())
+    });
+    if offer.own.is_none() && !has_calls {
+        return Some(with_members(json, &[("tools", None)]).into_bytes());
+    }
+    let edit = withdrawal(wire, json, offer);
+    Some(splice_unordered(body, vec![edit]))
+}
+
+/// Returns the edit of a request by which it offers the client's tools alone, or says that none is to be called.
+fn withdrawal(wire: Wire, json: Json<'_>, offer: &LookupOffer) -> (Range<usize>, String) {
+    let (name, value) = match &offer.own {
+        Some(own) => ("tools", own.clone()),
+        None if wire == Wire::Ollama => ("tools", "[]".to_owned()),
+        None if wire == Wire::Gemini => ("toolConfig", write_tool_choice(ToolChoice::None, wire)),
+        None => ("tool_choice", write_tool_choice(ToolChoice::None, wire)),
+    };
+    let end = json.range().end - 1;
+    match json.get(name) {
+        Some(old) => (old.range(), value),
+        None => (end..end, format!(",{}:{value}", quote(name))),
+    }
 }
 
 /// Returns whether a choice demands a call.

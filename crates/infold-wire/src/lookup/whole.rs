@@ -16,6 +16,19 @@ const TEXTS: [&str; 5] = [
 ];
 
 impl ReplyFilter {
+    /// Returns whether a body that is no reply may hold some of a look-up: it breaks off, or has a call of one.
+    pub fn may_hold_lookup(&self, body: &[u8]) -> bool {
+        let Ok(json) = Json::parse(body) else {
+            return true;
+        };
+        let (wire, held) = (self.wire, &self.state.held);
+        let calls = list(wire, json).into_iter().flat_map(Json::elements);
+        calls.into_iter().any(|call| match wire {
+            Wire::Responses => held.holds_item(call),
+            _ => held.holds(call),
+        })
+    }
+
     /// Goes on with the next round: what this body says is kept for the client.
     pub fn next_body(&mut self, body: &[u8]) {
         if let Ok(json) = Json::parse(body) {

@@ -1,0 +1,155 @@
+//! Lines of a client on standard input, checked: what is no message is answered here, and not passed on.
+
+use std::io;
+
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader, DuplexStream,
+    duplex, stdin, stdout,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::message_check::{BadMessage, check};
+
+/// The longest line that is read.
+const MAX_LINE_BYTES: usize = 16 << 20;
+/// So much is on its way between two tasks.
+const BUFFER_BYTES: usize = 64 << 10;
+/// So many lines wait to be written.
+const MAX_WAITING_LINES: usize = 16;
+
+/// Standard input and output of which only messages are left.
+pub(super) struct CheckedLines {
+    /// What the client says.
+    pub input: DuplexStream,
+    /// What it is told.
+    pub output: DuplexStream,
+    pub ends: LineTasks,
+}
+
+/// The tasks that read and write.
+pub(super) struct LineTasks {
+    reading: JoinHandle<io::Result<()>>,
+    writing: JoinHandle<io::Result<()>>,
+}
+
+/// A line of a client.
+enum ClientLine {
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+impl CheckedLines {
+    /// Begins to read and to write.
+    pub fn start() -> CheckedLines {
+        let (to_server, input) = duplex(BUFFER_BYTES);
+        let (output, from_server) = duplex(BUFFER_BYTES);
+        let (lines, waiting) = mpsc::channel(MAX_WAITING_LINES);
+        let reading = pass_input(BufReader::new(stdin()), to_server, lines.clone());
+        tokio::spawn(pass_output(BufReader::new(from_server), lines));
+        CheckedLines {
+            input,
+            output,
+            ends: LineTasks {
+                reading: tokio::spawn(reading),
+                writing: tokio::spawn(write_lines(stdout(), waiting)),
+            },
+        }
+    }
+}
+
+impl LineTasks {
+    /// Reads no more, and writes what is left.
+    pub async fn finish(self) {
+        self.reading.abort();
+        // A client that went away reads nothing.
+        let _ = self.writing.await;
+    }
+}
+
+/// Passes messages on, and answers what is none.
+async fn pass_input(
+    mut from: impl AsyncBufRead + Unpin,
+    mut to: DuplexStream,
+    answers: mpsc::Sender<Vec<u8>>,
+) -> io::Result<()> {
+    while let Some(line) = next_line(&mut from).await? {
+        let checked = match &line {
+            ClientLine::TooLong => {
+                let text = format!("a message has at most {} MiB", MAX_LINE_BYTES >> 20);
+                Err(BadMessage::invalid(text, serde_json::Value::Null))
+            }
+            ClientLine::Whole(line) if line.trim_ascii().is_empty() => continue,
+            ClientLine::Whole(line) => check(line),
+        };
+        match (line, checked) {
+            (ClientLine::Whole(mut line), Ok(())) => {
+                line.push(b'\n');
+                to.write_all(&line).await?;
+            }
+            (_, Err(bad)) => {
+                let answer = (bad.response() + "\n").into_bytes();
+                if answers.send(answer).await.is_err() {
+                    break;
+                }
+            }
+            (ClientLine::TooLong, Ok(())) => {}
+        }
+    }
+    to.shutdown().await
+}
+
+/// Passes on what the client is told, line by line: answers of two kinds must not mix.
+async fn pass_output(
+    mut from: impl AsyncBufRead + Unpin,
+    lines: mpsc::Sender<Vec<u8>>,
+) -> io::Result<()> {
+    loop {
+        let mut line = Vec::new();
+        if from.read_until(b'\n', &mut line).await? == 0 || lines.send(line).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+async fn write_lines(
+    mut to: impl AsyncWrite + Unpin,
+    mut lines: mpsc::Receiver<Vec<u8>>,
+) -> io::Result<()> {
+    while let Some(line) = lines.recv().await {
+        to.write_all(&line).await?;
+        to.flush().await?;
+    }
+    Ok(())
+}
+
+/// Reads a line without its end; of one that is too long, nothing is kept.
+async fn next_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<ClientLine>> {
+    let mut line = Vec::new();
+    let (mut is_too_long, mut has_any) = (false, false);
+    loop {
+        let read = from.fill_buf().await?;
+        if read.is_empty() {
+            break;
+        }
+        has_any = true;
+        let end = memchr::memchr(b'\n', read);
+        let more = &read[..end.unwrap_or(read.len())];
+        is_too_long |= line.len() + more.len() > MAX_LINE_BYTES;
+        if is_too_long {
+            line = Vec::new();
+        } else {
+            line.extend_from_slice(more);
+        }
+        let count = end.map_or(read.len(), |end| end + 1);
+        from.consume(count);
+        if end.is_some() {
+            break;
+        }
+    }
+    Ok(has_any.then_some(if is_too_long {
+        ClientLine::TooLong
+    } else {
+        ClientLine::Whole(line)
+    }))
+}

@@ -9,7 +9,6 @@ use infold::show::LogSnapshot;
 use infold_log::steer::Target;
 use infold_store::{Contexts, now};
 
-use crate::args::parse_point;
 use crate::error::{CliError, CliResult};
 use crate::fold_options::parse_tokens;
 use crate::output::{Output, number};
@@ -34,8 +33,8 @@ pub struct BuildArgs {
     /// Print each item: in or out, why, and its tokens
     #[arg(long)]
     explain: bool,
-    /// As it was right after a message, or an event such as e3
-    #[arg(long, value_name = "SEQ|EVENT", value_parser = parse_point)]
+    /// As it was right after a message, or an event such as e3, or at a time
+    #[arg(long, value_name = "SEQ|EVENT|TIME", value_parser = infold::step::target)]
     at: Option<Target>,
 }
 

@@ -18,7 +18,7 @@ pub use entries::ConfigEntry;
 pub use environment::key_variable;
 pub use infold_provider::{APIS, Secret};
 pub use layers::{Layer, ParsedConfig};
-pub use problem::{ConfigError, ConfigProblem};
+pub use problem::{ConfigError, ConfigProblem, nearest};
 pub use reader::EnvLookup;
 pub use restricted::RestrictedKey;
 pub use tools::ToolsConfig;

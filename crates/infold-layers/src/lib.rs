@@ -20,6 +20,7 @@
 
 mod field;
 mod item;
+mod status;
 mod state;
 mod change;
 mod codec;
@@ -35,5 +36,6 @@ pub use field::{Field, Form, Layer, Writers};
 pub use item::{Attribute, Item};
 pub use relevance::relevance;
 pub use share::{Part, Priority, ShareError, Shares};
+pub use status::{STATUSES, status_names, step_status};
 pub use state::{ENVIRONMENTS, LayerState, PHASES};
 pub use xml::{escape_attribute, escape_text, needs_marking, unescape};

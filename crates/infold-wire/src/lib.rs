@@ -49,7 +49,7 @@ pub mod tokens;
 pub mod tags;
 pub mod transcript;
 pub use alternate::Alternation;
-pub use content_block::{ContentBlock, searchable_text};
+pub use content_block::{ContentBlock, argument_values, searchable_text};
 pub use convert::Converter;
 pub use edits::{splice, splice_unordered};
 pub use excerpt::{message_excerpt, shorten};

@@ -87,7 +87,7 @@ fn read_layers(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
     let keys = "max_tokens recent_turns shares threshold ranked transitions";
     let mut section = reader.section("layers", node, keys);
     let layers = &mut config.layers;
-    layers.max_tokens = section.positive("max_tokens", "a number of tokens");
+    layers.max_tokens = section.tokens("max_tokens");
     let turns = |scalar: &Scalar| scalar.integer().filter(|turns| (0..=20).contains(turns));
     let turns = section.value("recent_turns", "a number from 0 to 20", turns);
     replace(&mut layers.recent_turns, turns);
@@ -258,10 +258,10 @@ fn read_provider(reader: &mut ConfigReader<'_>, member: &Member, is_api: bool) -
         name: member.key.clone(),
         api: section.word("provider", &APIS).unwrap_or(api),
         model: section.text("model"),
-        context_length: section.positive("context_length", TOKENS),
+        context_length: section.tokens("context_length"),
         api_key: api_key.map(|set| Setting::new(set.value.0, set.origin)),
         base_url: section.value("base_url", expected, url),
-        max_tokens: section.positive("max_tokens", TOKENS),
+        max_tokens: section.tokens("max_tokens"),
     }
 }
 
@@ -280,7 +280,7 @@ fn read_profiles(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node
             auto: section.boolean("auto"),
             prompt: section.text("prompt"),
             strategy: section.word("strategy", &STRATEGY_NAMES),
-            max_tokens: section.positive("max_tokens", TOKENS),
+            max_tokens: section.tokens("max_tokens"),
             ..read_shared_settings(&mut section)
         };
         config.profiles.push(NamedProfile {
@@ -296,7 +296,7 @@ fn read_shared_settings(section: &mut Section<'_, '_, '_>) -> Settings {
     let is_ratio = |number: &f64| *number > 0.0 && *number < 1.0;
     let ratio = |scalar: &Scalar| scalar.number().filter(is_ratio);
     Settings {
-        window: section.positive("window", TOKENS),
+        window: section.tokens("window"),
         threshold: read_threshold(section, "threshold"),
         keep: section.value("keep", "a number of messages, or a share below 1", keep),
         ratio: section.value("ratio", "a number between 0 and 1", ratio),
@@ -332,7 +332,7 @@ fn read_models(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
             row.window = window.value;
             row.max_output = row.max_output.min(window.value);
         }
-        if let Some(output) = section.positive("max_output", TOKENS) {
+        if let Some(output) = section.tokens("max_output") {
             row.max_output = output.value;
         }
         let tokenizer = section.word("tokenizer", &["o200k", "cl100k", "claude", "other"]);

@@ -3,20 +3,22 @@
 mod state_log;
 mod derived;
 mod state_file;
+mod vectors;
 mod context;
 mod change_json;
 mod situation;
 
 pub use change_json::{built_json, item_line, read_changes, state_json};
 pub use context::{
-    ContextError, ContextRequest, RequestContext, build_context, build_state, condense_text,
-    request_context, show_changing,
+    ContextError, ContextRequest, RequestContext, build_context, build_context_with, condense_text,
+    request_context, request_context_with, show_changing,
 };
 pub use derived::fill;
 pub use infold_layers as model;
 pub use situation::task_situation;
 pub use state_file::{StateFileError, read_state_file};
 pub use state_log::{StateError, change_state, read_state};
+pub use vectors::{Embed, VectorSource};
 
 /// Returns the field whose name looks most like `name`, if any looks like it at all.
 pub fn nearest_field(name: &str) -> Option<infold_layers::Field> {

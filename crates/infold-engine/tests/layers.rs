@@ -255,11 +255,26 @@ fn what_is_wrong_with_changes_in_json_is_said() {
         infold::layers::read_changes(Some(&changes)).expect_err("it is wrong")
     };
     for (change, wanted) in [
-        (r#"{"op":"ad","field":"facts","item":"x"}"#, r#"did you mean "add"?"#),
-        (r#"{"op":"add","field":"facts","itm":"x"}"#, r#"add takes field, item, not "itm"; did you mean "item"?"#),
-        (r#"{"op":"add","field":"facts","item":"x","index":1}"#, r#"add takes field, item, not "index""#),
-        (r#"{"op":"mark","field":"plan","index":1,"stauts":"done"}"#, r#"did you mean "status"?"#),
-        (r#"{"op":"add","field":"facts","item":{"text":"x","sorce":"y"}}"#, r#"an item has no "sorce"; did you mean "source"?"#),
+        (
+            r#"{"op":"ad","field":"facts","item":"x"}"#,
+            r#"did you mean "add"?"#,
+        ),
+        (
+            r#"{"op":"add","field":"facts","itm":"x"}"#,
+            r#"add takes field, item, not "itm"; did you mean "item"?"#,
+        ),
+        (
+            r#"{"op":"add","field":"facts","item":"x","index":1}"#,
+            r#"add takes field, item, not "index""#,
+        ),
+        (
+            r#"{"op":"mark","field":"plan","index":1,"stauts":"done"}"#,
+            r#"did you mean "status"?"#,
+        ),
+        (
+            r#"{"op":"add","field":"facts","item":{"text":"x","sorce":"y"}}"#,
+            r#"an item has no "sorce"; did you mean "source"?"#,
+        ),
         (r#""set""#, "a change is an object"),
     ] {
         let change: serde_json::Value = serde_json::from_str(change).expect("JSON");

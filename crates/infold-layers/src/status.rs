@@ -1,7 +1,13 @@
 //! How far a step of a plan is.
 
 /// The statuses of a step.
-pub const STATUSES: [&str; 5] = ["pending", "in_progress", "completed", "blocked", "cancelled"];
+pub const STATUSES: [&str; 5] = [
+    "pending",
+    "in_progress",
+    "completed",
+    "blocked",
+    "cancelled",
+];
 
 /// Other names that agents' lists of todos use.
 const OTHER_NAMES: [(&str, &str); 12] = [

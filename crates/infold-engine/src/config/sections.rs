@@ -10,8 +10,8 @@ use super::reader::{ConfigReader, Scalar, Section, replace, value_problem};
 use super::tools;
 use super::yaml::{Member, Node, NodeKind};
 use super::{
-    APIS, Config, ConfiguredModel, LayersConfig, NamedProfile, Provider, SECTIONS, SERVED_APIS,
-    Secret,
+    APIS, Config, ConfiguredModel, LayersConfig, NamedProfile, Provider, RelevanceMethod, SECTIONS,
+    SERVED_APIS, Secret,
 };
 use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 use crate::profile::{KeepRecent, Setting, Settings, Threshold};
@@ -84,7 +84,7 @@ fn read_recall(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
 }
 
 fn read_layers(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
-    let keys = "max_tokens recent_turns shares threshold ranked transitions";
+    let keys = "max_tokens recent_turns shares threshold embedding_threshold relevance embedding_model ranked transitions";
     let mut section = reader.section("layers", node, keys);
     let layers = &mut config.layers;
     layers.max_tokens = section.tokens("max_tokens");
@@ -94,6 +94,7 @@ fn read_layers(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
     let share = |scalar: &Scalar| scalar.number().filter(|share| (0.0..=1.0).contains(share));
     let threshold = section.value("threshold", "a number from 0 to 1", share);
     replace(&mut layers.threshold, threshold);
+    read_relevance(layers, &mut section, share);
     if let Some(member) = section.get("shares") {
         let names = Part::ALL.map(Part::name).join(" ");
         let mut shares = section
@@ -114,6 +115,36 @@ fn read_layers(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
     }
     if let Some(member) = section.get("transitions") {
         read_transitions(layers, section.reader, &member.value);
+    }
+}
+
+/// Reads how relevance is found out.
+fn read_relevance(
+    layers: &mut LayersConfig,
+    section: &mut Section<'_, '_, '_>,
+    share: fn(&Scalar) -> Option<f64>,
+) {
+    let threshold = section.value("embedding_threshold", "a number from 0 to 1", share);
+    replace(&mut layers.embedding_threshold, threshold);
+    layers.embedding_model = section.text("embedding_model");
+    let methods = [RelevanceMethod::Bm25, RelevanceMethod::Embeddings];
+    if let Some(word) = section.word("relevance", &methods.map(RelevanceMethod::name)) {
+        let method = methods.into_iter().find(|it| it.name() == word.value);
+        layers.relevance = Setting {
+            value: method.unwrap_or(RelevanceMethod::Bm25),
+            origin: word.origin,
+        };
+    }
+    if layers.relevance.value == RelevanceMethod::Embeddings
+        && layers.embedding_model.is_none()
+        && let Some(member) = section.get("relevance")
+    {
+        let problem = value_problem(
+            "layers.relevance",
+            "`embeddings` only together with `layers.embedding_model`, the name of a model",
+            "alone".to_owned(),
+        );
+        section.reader.report(member.line, problem);
     }
 }
 

@@ -71,7 +71,10 @@ impl StepObject<'_> {
                 let near = near.map(|near| format!("; did you mean \"{near}\"?"));
                 let near = near.unwrap_or_default();
                 let takes = takes.join(", ");
-                Err(format!("{} takes {takes}, not \"{other}\"{near}", self.name))
+                Err(format!(
+                    "{} takes {takes}, not \"{other}\"{near}",
+                    self.name
+                ))
             }
         }
     }

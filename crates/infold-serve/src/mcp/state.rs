@@ -85,10 +85,7 @@ pub fn remember(history: &History, arguments: &Arguments) -> Result<String, Tool
     let task = history.task("remember", arguments)?;
     let state = read(history, task)?;
     if state.items(field).contains(&item) {
-        return Ok(format!(
-            "it is remembered already, in {}\n",
-            field.path()
-        ));
+        return Ok(format!("it is remembered already, in {}\n", field.path()));
     }
     history.change_task(task, vec![Change::Add(field, item)])
 }
@@ -159,7 +156,10 @@ fn read(history: &History, task: Uuid) -> Result<LayerState, ToolFailure> {
 
 fn with_plan(history: &History, task: Uuid, said: &str) -> Result<String, ToolFailure> {
     let state = read(history, task)?;
-    Ok(format!("{said}{}", state_text(&state, Some(Field::Plan), 1)))
+    Ok(format!(
+        "{said}{}",
+        state_text(&state, Some(Field::Plan), 1)
+    ))
 }
 
 /// A text that says something, and not too much.

@@ -190,7 +190,7 @@ fn read_bounded(file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn read_file(file: &PathBuf) -> CliResult<Vec<Change>> {
+fn read_file(file: &Path) -> CliResult<Vec<Change>> {
     let text = read_bounded(file);
     let text = text.map_err(|error| CliError::usage(format!("{}: {error}", file.display())))?;
     read_state_file(&text).map_err(|error| {

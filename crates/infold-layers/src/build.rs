@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use infold_wire::tokens::{Encoding, count};
 
-use crate::rank::{Rank, rank, scores};
 use crate::element::{ROOT, closing, containers, document, line, opening};
+use crate::rank::{Rank, rank, scores};
 use crate::{Field, Form, Item, LayerState, Part, Priority, Shares, relevance};
 
 /// So much of what a caller allows is used: other tokenizers count a little more.

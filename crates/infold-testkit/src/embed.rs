@@ -8,7 +8,7 @@ use crate::send::Outgoing;
 /// The numbers of a vector.
 const DIMENSIONS: usize = 64;
 /// Words that mean the same, though they look different.
-const SYNONYMS: [(&str, &str); 2] = [("automobile", "car"), ("physician", "doctor")];
+const SYNONYMS: [(&str, &str); 2] = [("zeppelin", "airship"), ("velocipede", "bicycle")];
 
 /// Answers a request for embeddings; none if it has no texts.
 pub(crate) fn embeddings(wire: Wire, request: Json<'_>) -> Option<Outgoing> {

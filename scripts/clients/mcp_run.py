@@ -27,6 +27,11 @@ CALLS = {
     "list_conversations": ({}, "Open the vault"),
     "view": ({}, "summary of 2 messages"),
     "pin": ({"seq": 1}, "pinned message 1"),
+    "get_state": ({}, "the state is empty"),
+    "set_phase": ({"phase": "planning"}, "changed runtime.phase"),
+    "remember": ({"text": "the vault is open", "kind": "fact"}, "changed memory.semantic.facts"),
+    "set_plan": ({"steps": ["close it"]}, "1 close it [status: pending]"),
+    "mark_step": ({"step": 1}, "1 close it [status: completed]"),
     "note": ({"text": "mind the vault"}, "pinned a note"),
 }
 
@@ -88,7 +93,8 @@ def inspect_all(inspector, store, target):
 
     results = {}
     for name, (arguments, _) in CALLS.items():
-        pairs = [word for key, value in arguments.items() for word in ("--tool-arg", f"{key}={value}")]
+        shown = {key: json.dumps(value) if isinstance(value, list) else value for key, value in arguments.items()}
+        pairs = [word for key, value in shown.items() for word in ("--tool-arg", f"{key}={value}")]
         result = ask("--method", "tools/call", "--tool-name", name, *pairs)
         text = (result.get("content") or [{}])[0].get("text", "")
         results[name] = [bool(result.get("isError")) or not text, text]

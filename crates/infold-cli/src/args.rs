@@ -160,8 +160,8 @@ pub enum CliCommand {
         /// The task
         #[arg(default_value = "@")]
         task: String,
-        /// Fork at this seq, or event such as e3, instead of at the end
-        #[arg(long, value_name = "SEQ|EVENT", value_parser = parse_point)]
+        /// Fork at this seq, event such as e3, or time, instead of at the end
+        #[arg(long, value_name = "SEQ|EVENT|TIME", value_parser = infold::step::target)]
         at: Option<Target>,
     },
     /// Keep the round of a message in view, or add a note to every view
@@ -372,8 +372,8 @@ pub struct InspectArgs {
     /// The task
     #[arg(default_value = "@")]
     pub task: String,
-    /// As it was right after a message, or an event such as e3
-    #[arg(long, value_name = "SEQ|EVENT", value_parser = parse_point)]
+    /// As it was right after a message, or an event such as e3, or at a time
+    #[arg(long, value_name = "SEQ|EVENT|TIME", value_parser = infold::step::target)]
     pub at: Option<Target>,
 }
 

@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use infold::layers::read_state;
 use infold_log::steer::{Refused, unfold};
 use infold_log::{EventId, Past as _, Seq, Source, Span, View};
 use infold_store::{Contexts, FoldLine, Imported, ImportedPiece, Log, LogError, Metadata, What};
@@ -83,9 +84,13 @@ pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Output) -> CliRe
         file,
         lost: BTreeMap::new(),
     };
+    let mut stateful = Vec::new();
     for task in &args.tasks {
         let log = contexts.read(contexts.resolve(task)?)?;
         export_task(&log, args, &mut to)?;
+        if !read_state(&log, log.state().shown())?.is_empty() {
+            stateful.push(task);
+        }
     }
     to.out.finish()?;
     for file in [to.file.take(), shown].into_iter().flatten() {
@@ -93,6 +98,12 @@ pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Output) -> CliRe
     }
     for (what, times) in &to.lost {
         note(json, format!("this format cannot hold {times} {what}"));
+    }
+    for task in stateful {
+        let text = format!(
+            "a transcript has no place for the layered state: `infold state {task} get` prints it"
+        );
+        note(json, text);
     }
     Ok(())
 }

@@ -1,18 +1,21 @@
 //! `infold layers`: builds the document that a model is shown of a task's layered state.
 
 use clap::{Args, Subcommand};
-use infold::Config;
+use infold::config::RelevanceMethod;
+use infold::connect::{self, ConnectError};
 use infold::layers::model::{Built, Verdict};
-use infold::layers::{ContextError, ContextRequest, build_context, built_json};
+use infold::layers::{ContextError, ContextRequest, VectorSource, build_context_with, built_json};
 use infold::models::UNKNOWN_WINDOW;
 use infold::show::LogSnapshot;
+use infold::{Config, Connection};
 use infold_log::steer::Target;
+use infold_provider::RetryPolicy;
 use infold_store::{Contexts, now};
 
-use crate::args::parse_point;
+use crate::call_runtime::CallRuntime;
 use crate::error::{CliError, CliResult};
 use crate::fold_options::parse_tokens;
-use crate::output::{Output, number};
+use crate::output::{Output, note, number};
 use crate::steps::short;
 
 /// A command of `infold layers`.
@@ -34,8 +37,8 @@ pub struct BuildArgs {
     /// Print each item: in or out, why, and its tokens
     #[arg(long)]
     explain: bool,
-    /// As it was right after a message, or an event such as e3
-    #[arg(long, value_name = "SEQ|EVENT", value_parser = parse_point)]
+    /// As it was right after a message, or an event such as e3, or at a time
+    #[arg(long, value_name = "SEQ|EVENT|TIME", value_parser = infold::step::target)]
     at: Option<Target>,
 }
 
@@ -56,7 +59,10 @@ pub fn run(
         now: now(),
         config: &config.layers,
     };
-    let built = build_context(&seen.log, &seen.shown, &request);
+    let (built, problem) = build(config, &seen, &request);
+    if let Some(problem) = problem {
+        note(out.is_json(), ranked_by_words(&problem));
+    }
     let built = built.map_err(|error| match error {
         ContextError::Build(error) => {
             CliError::no(error).hint("raise --max-tokens or `layers.max_tokens`")
@@ -70,6 +76,47 @@ pub fn run(
         return explain(&built, out);
     }
     out.raw(built.document().as_bytes())
+}
+
+/// Builds the document, with embeddings of the provider if they are configured; says why there are none.
+fn build(
+    config: &Config,
+    seen: &LogSnapshot,
+    request: &ContextRequest<'_>,
+) -> (Result<Built, ContextError>, Option<String>) {
+    let build = |source: &mut VectorSource<'_>| {
+        let built = build_context_with(&seen.log, &seen.shown, request, source);
+        (built, source.problem.take())
+    };
+    if config.layers.relevance.value != RelevanceMethod::Embeddings {
+        return build(&mut VectorSource::cached());
+    }
+    match connected(config) {
+        Ok((_runtime, connection)) => {
+            let embed = connection.embedder(&config.layers);
+            build(&mut VectorSource::asking(&embed))
+        }
+        // What is kept may be enough.
+        Err(error) => {
+            let (built, problem) = build(&mut VectorSource::cached());
+            (built, problem.map(|_| error))
+        }
+    }
+}
+
+/// Connects to the provider in use.
+fn connected(config: &Config) -> Result<(CallRuntime, Connection), String> {
+    let failed = |error: ConnectError| error.to_string();
+    let provider = connect::provider(config, None, None, None).map_err(failed)?;
+    let runtime = CallRuntime::new(RetryPolicy::default());
+    let runtime = runtime.map_err(|_| "there are no threads".to_owned())?;
+    let connection = connect::connection(runtime.board(), config, &provider, "");
+    Ok((runtime, connection.map_err(failed)?))
+}
+
+/// Says that words decide what is relevant, and why.
+pub fn ranked_by_words(why: &str) -> String {
+    format!("relevance is by words, without embeddings: {why}")
 }
 
 fn explain(built: &Built, out: &mut Output) -> CliResult {

@@ -10,6 +10,7 @@ use infold_provider::CallEvent;
 use infold_wire::ReplyDelta;
 
 use crate::fold::describe_step;
+use crate::layers::ranked_by_words;
 use crate::output::{bytes, count, note, printable};
 
 /// Shows a reply while it streams: its text on standard output, everything else on standard error.
@@ -97,6 +98,7 @@ impl LiveReply {
                 let size = bytes(request.bytes);
                 self.progress(&format!("sending {size}"));
             }
+            TurnEvent::RankedByWords(why) => self.note(ranked_by_words(why)),
             TurnEvent::TooLong(text) => self.note(format!("too long: {text}; folding more")),
             TurnEvent::Call(CallEvent::Sent { bytes: sent, of }) if sent < of => {
                 let (part, size) = (sent * 100 / of, bytes(of));

@@ -141,7 +141,7 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
             0 => Ok(()),
             code => std::process::exit(code.into()),
         },
-        CliCommand::Mcp(args) => mcp::run(contexts, &args, named_root, out),
+        CliCommand::Mcp(args) => mcp::run(contexts, config, &args, named_root, out),
         CliCommand::Provider(command) => provider::run(config, &command, out),
         CliCommand::Eval(args) => eval::run(config, &args, out),
         CliCommand::Task(command) => task::run(contexts, config, command, out),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use infold::Hooks;
+use infold::{Config, Hooks};
 use infold_serve::mcp::{History, Scope, StdioError, StepTaker, serve_stdio};
 use infold_store::Contexts;
 use tracing_subscriber::filter::LevelFilter;
@@ -30,7 +30,7 @@ pub struct McpArgs {
     /// Serve all tasks
     #[arg(long)]
     all: bool,
-    /// Also offer the tools pin and note, which change what the model sees
+    /// Also offer tools that write: pin, note, and those that change the task's state
     #[arg(long)]
     write: bool,
     /// Print what to add to the configuration of an agent, and exit
@@ -45,6 +45,7 @@ pub struct McpArgs {
 /// `infold mcp`; `root` is the directory of tasks if the command line names it.
 pub fn run(
     contexts: &Contexts,
+    config: &Config,
     args: &McpArgs,
     root: Option<PathBuf>,
     out: &mut Output,
@@ -58,6 +59,7 @@ pub fn run(
         note(out.is_json(), text);
     }
     let history = History::new(contexts.clone(), args.scope()?, args.steps(contexts));
+    let history = history.with_transitions(config.layers.transitions.clone());
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| CliError::store(format!("no threads: {error}")))?;
     let served = runtime.block_on(serve_stdio(history));

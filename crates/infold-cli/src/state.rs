@@ -1,17 +1,18 @@
 //! `infold state`: shows and changes the layered state of a task.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use infold::Hooks;
-use infold::layers::model::{Attribute, Author, Change, Field, Form, Item};
-use infold::layers::{read_state, read_state_file, state_json};
+use infold::layers::model::{Attribute, Change, Field, Form, Item};
+use infold::layers::{item_line, read_state, read_state_file, state_json};
 use infold::show::LogSnapshot;
 use infold::step::Step;
 use infold_log::steer::Target;
 use infold_store::{Contexts, parse_iso};
 
-use crate::args::parse_point;
 use crate::error::{CliError, CliResult};
 use crate::output::{DIM, Output, note, paint, printable};
 use crate::steps::{short, take};
@@ -33,8 +34,8 @@ pub enum StateCommand {
         /// The field
         #[arg(value_parser = parse_field)]
         field: Option<Field>,
-        /// As it was right after a message, or an event such as e3
-        #[arg(long, value_name = "SEQ|EVENT", value_parser = parse_point)]
+        /// As it was right after a message, or an event such as e3, or at a time
+        #[arg(long, value_name = "SEQ|EVENT|TIME", value_parser = infold::step::target)]
         at: Option<Target>,
     },
     /// Set a field to one or more values; without a value it is emptied
@@ -64,15 +65,15 @@ pub enum StateCommand {
         /// Its number, counted from 1
         item: usize,
     },
-    /// Mark a step of the plan as done
+    /// Mark a step of the plan as completed
     Done {
         /// The field: plan or hypotheses
         #[arg(value_parser = parse_field)]
         field: Field,
         /// Its number, counted from 1
         item: usize,
-        /// Another status than done, such as in_progress
-        #[arg(long, default_value = "done")]
+        /// Another status: pending, in_progress, blocked or cancelled
+        #[arg(long, default_value = "completed")]
         status: String,
     },
     /// Set what a file in YAML names
@@ -152,10 +153,7 @@ pub fn run(contexts: &Contexts, args: &StateArgs, out: &mut Output) -> CliResult
         note(out.is_json(), "the file sets nothing; nothing was changed");
         return Ok(());
     }
-    let step = Step::State {
-        author: Author::Person,
-        changes,
-    };
+    let step = Step::change_of_person(changes);
     take(contexts, &Hooks::default(), &args.task, &step, out)
 }
 
@@ -174,8 +172,26 @@ fn item_of(field: Field, text: &str) -> Item {
     }
 }
 
-fn read_file(file: &PathBuf) -> CliResult<Vec<Change>> {
-    let text = std::fs::read_to_string(file);
+/// The largest state file: an item of 10 MB is legal, a device without an end is not.
+const MAX_STATE_FILE_BYTES: u64 = 64 << 20;
+
+fn read_bounded(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let opened = File::open(file)?;
+    opened
+        .take(MAX_STATE_FILE_BYTES + 1)
+        .read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_STATE_FILE_BYTES {
+        let mebibytes = MAX_STATE_FILE_BYTES >> 20;
+        return Err(io::Error::other(format!(
+            "the file has more than {mebibytes} MiB"
+        )));
+    }
+    Ok(text)
+}
+
+fn read_file(file: &Path) -> CliResult<Vec<Change>> {
+    let text = read_bounded(file);
     let text = text.map_err(|error| CliError::usage(format!("{}: {error}", file.display())))?;
     read_state_file(&text).map_err(|error| {
         let text = format!("{}: {error}", file.display());
@@ -211,7 +227,7 @@ fn get(
             } else {
                 "    ".to_owned()
             };
-            out.line(format!("{number}{}", line_of(item)))?;
+            out.line(format!("{number}{}", printable(&item_line(item))))?;
         }
     }
     if is_empty {
@@ -219,24 +235,6 @@ fn get(
         note(out.is_json(), format!("{what} is empty"));
     }
     Ok(())
-}
-
-/// An item on one line, with what is known of it.
-fn line_of(item: &Item) -> String {
-    let mut details: Vec<String> = item
-        .attributes
-        .iter()
-        .map(|(attribute, value)| format!("{}: {value}", attribute.name()))
-        .collect();
-    if item.priority != 0 {
-        details.push(format!("priority: {}", item.priority));
-    }
-    let details = if details.is_empty() {
-        String::new()
-    } else {
-        format!(" [{}]", details.join(", "))
-    };
-    printable(&format!("{}{details}", item.text.replace('\n', " ")))
 }
 
 fn parse_field(name: &str) -> Result<Field, String> {

@@ -963,7 +963,7 @@ fn a_wrong_command_line() {
     ! For more information, try '--help'.
     [2]
     $ infold view T1 --at yesterday
-    ! error: invalid value 'yesterday' for '--at <SEQ|EVENT>': `yesterday` is neither a seq such as 32 nor an event such as e3
+    ! error: invalid value 'yesterday' for '--at <SEQ|EVENT|TIME>': `yesterday` is neither a seq (32), an event (e3) nor a time (2026-11-15T12:00Z)
     !
     ! For more information, try '--help'.
     [2]

@@ -57,6 +57,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     recall.excerpts                        3                                             default
     layers.recent_turns                    5                                             default
     layers.threshold                       0.0                                           default
+    layers.relevance                       bm25                                          default
     effective.model                        -
     effective.window                       128000                                        default
     effective.max_tokens                   -
@@ -104,6 +105,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     recall.excerpts                        3                                    default
     layers.recent_turns                    5                                    default
     layers.threshold                       0.0                                  default
+    layers.relevance                       bm25                                 default
     effective.model                        gpt-5                                config.yaml:8
     effective.window                       272000                               model table: gpt-5
     effective.max_tokens                   -
@@ -148,6 +150,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     {"key":"recall.excerpts","origin":"default","value":3}
     {"key":"layers.recent_turns","origin":"default","value":5}
     {"key":"layers.threshold","origin":"default","value":0.0}
+    {"key":"layers.relevance","origin":"default","value":"bm25"}
     {"key":"effective.model","origin":"config.yaml:8","value":"gpt-5"}
     {"key":"effective.window","origin":"model table: gpt-5","value":272000}
     {"key":"effective.max_tokens","origin":"default","value":null}

@@ -591,6 +591,7 @@ serve: {upstreams: {ollama: 'http://evil'}}
     recall.excerpts                        3                             default
     layers.recent_turns                    5                             default
     layers.threshold                       0.0                           default
+    layers.relevance                       bm25                          default
     every model.window                     9000                          environment INFOLD_WINDOW
     effective.model                        claude-opus-4-5               ~/.config/infold/config.yaml:1
     effective.window                       9000                          environment INFOLD_WINDOW

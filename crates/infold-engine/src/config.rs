@@ -18,7 +18,7 @@ pub use entries::ConfigEntry;
 pub use environment::key_variable;
 pub use infold_provider::{APIS, Secret};
 pub use layers::{ConfigSource, ParsedConfig};
-pub use problem::{ConfigError, ConfigProblem};
+pub use problem::{ConfigError, ConfigProblem, nearest};
 pub use reader::EnvLookup;
 pub use restricted::RestrictedKey;
 pub use tools::ToolsConfig;
@@ -120,12 +120,37 @@ pub struct LayersConfig {
     pub shares: Shares,
     /// The shares that were set, in percent.
     pub set_shares: Vec<(Part, Setting<u64>)>,
-    /// Items that match the goal less are left out.
+    /// Items that match the goal less are left out, where words decide,
     pub threshold: Setting<f64>,
+    /// and where embeddings do.
+    pub embedding_threshold: Setting<f64>,
+    /// How it is found out how well items match the goal.
+    pub relevance: Setting<RelevanceMethod>,
+    /// The model that makes embeddings.
+    pub embedding_model: Option<Setting<String>>,
     /// The fields whose items are ranked by how well they match the goal.
     pub ranked: Vec<Field>,
     /// Which phases may follow which, where a model sets the phase.
     pub transitions: Transitions,
+}
+
+/// How it is found out how well items match the goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelevanceMethod {
+    /// By the words that they have in common.
+    Bm25,
+    /// By embeddings of the provider in use.
+    Embeddings,
+}
+
+impl RelevanceMethod {
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            RelevanceMethod::Bm25 => "bm25",
+            RelevanceMethod::Embeddings => "embeddings",
+        }
+    }
 }
 
 impl LayersConfig {
@@ -303,6 +328,9 @@ impl Default for Config {
                 shares: Shares::default(),
                 set_shares: Vec::new(),
                 threshold: default(0.0),
+                embedding_threshold: default(0.3),
+                relevance: default(RelevanceMethod::Bm25),
+                embedding_model: None,
                 ranked: vec![Field::Summaries, Field::Facts],
                 transitions: Transitions::default(),
             },

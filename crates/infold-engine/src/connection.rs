@@ -10,7 +10,7 @@ use infold_wire::{ProviderError, TokenUsage, Wire};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use crate::config::Provider;
+use crate::config::{LayersConfig, Provider};
 use crate::models::Prices;
 
 /// A model at a provider, ready to be called.
@@ -28,6 +28,9 @@ pub struct Connection {
     runtime: Handle,
     stop: watch::Receiver<bool>,
 }
+
+/// Words decide if embeddings take longer: a person waits for the reply.
+const EMBED_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Why a call has no reply.
 #[derive(Debug, thiserror::Error)]
@@ -106,15 +109,44 @@ impl Connection {
             .send(&self.endpoint, &self.model, body, stream, on_event);
         self.wait(async {
             let called = tokio::time::timeout(limit, sent).await;
-            called.unwrap_or_else(|_| {
-                let (name, limit) = (&self.endpoint.name, limit.as_secs());
-                Err(CallError {
-                    trouble: ProviderError::Broken,
-                    status: None,
-                    text: format!("{name} gave no reply within {limit} s"),
-                    requests: 1,
-                })
-            })
+            called.unwrap_or_else(|_| Err(self.no_reply_within(limit)))
+        })
+    }
+
+    fn no_reply_within(&self, limit: Duration) -> CallError {
+        let (name, limit) = (&self.endpoint.name, limit.as_secs());
+        CallError {
+            trouble: ProviderError::Broken,
+            status: None,
+            text: format!("{name} gave no reply within {limit} s"),
+            requests: 1,
+        }
+    }
+
+    /// Returns what asks for embeddings as they are configured.
+    pub fn embedder(
+        &self,
+        config: &LayersConfig,
+    ) -> impl Fn(&[&str]) -> Result<Vec<Vec<f32>>, String> {
+        let model = config.embedding_model.as_ref();
+        let model = model.map_or(String::new(), |set| set.value.clone());
+        move |texts| {
+            let vectors = self.embed(&model, texts, EMBED_TIMEOUT);
+            vectors.map_err(|error| error.to_string())
+        }
+    }
+
+    /// Returns a vector for each text, as an embedding model of the provider gives them; gives up after `limit`.
+    pub fn embed(
+        &self,
+        model: &str,
+        texts: &[&str],
+        limit: Duration,
+    ) -> Result<Vec<Vec<f32>>, CallFailure> {
+        let asked = self.client.embed(&self.endpoint, model, texts);
+        self.wait(async {
+            let answered = tokio::time::timeout(limit, asked).await;
+            answered.unwrap_or_else(|_| Err(self.no_reply_within(limit)))
         })
     }
 

@@ -3,20 +3,22 @@
 mod state_log;
 mod derived;
 mod state_file;
+mod vectors;
 mod context;
 mod change_json;
 mod situation;
 
-pub use change_json::{built_json, read_changes, state_json};
+pub use change_json::{built_json, item_line, read_changes, state_json};
 pub use context::{
-    ContextError, ContextRequest, RequestContext, build_context, build_state, condense_text,
-    request_context, show_changing,
+    ContextError, ContextRequest, RequestContext, build_context, build_context_with, condense_text,
+    request_context, request_context_with, show_changing,
 };
 pub use derived::fill;
 pub use infold_layers as model;
 pub use situation::task_situation;
 pub use state_file::{StateFileError, read_state_file};
 pub use state_log::{StateError, change_state, read_state};
+pub use vectors::{Embed, VectorSource};
 
 /// Returns the field whose name looks most like `name`, if any looks like it at all.
 pub fn nearest_field(name: &str) -> Option<infold_layers::Field> {
@@ -27,7 +29,7 @@ pub fn nearest_field(name: &str) -> Option<infold_layers::Field> {
 
 /// Says why a change cannot be made, and what may have been meant.
 pub fn explain_change(error: &infold_layers::ChangeError) -> String {
-    use infold_layers::{ChangeError, ENVIRONMENTS, Field, PHASES};
+    use infold_layers::{ChangeError, ENVIRONMENTS, Field, PHASES, status_names};
     let near = match error {
         ChangeError::Value { field, value, .. } => match field {
             Field::Phase => crate::config::problem::nearest(value, PHASES),
@@ -35,6 +37,7 @@ pub fn explain_change(error: &infold_layers::ChangeError) -> String {
                 let names = ENVIRONMENTS.into_iter().chain(["production"]);
                 crate::config::problem::nearest(value, names)
             }
+            Field::Plan => crate::config::problem::nearest(value, status_names()),
             _ => None,
         },
         _ => None,

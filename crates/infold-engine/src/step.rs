@@ -75,6 +75,8 @@ pub enum Step {
         author: Author,
         /// The changes, all or none.
         changes: Vec<Change>,
+        /// Which phases may follow which, if a model sets the phase.
+        transitions: Transitions,
     },
     /// Removes a pin.
     Unpin {
@@ -102,6 +104,15 @@ pub struct StepResult {
 type StepReport = (String, Value);
 
 impl Step {
+    /// A change of the layered state by a person.
+    pub fn change_of_person(changes: Vec<Change>) -> Step {
+        Step::State {
+            author: Author::Person,
+            changes,
+            transitions: Transitions::default(),
+        }
+    }
+
     /// Takes the step; hooks are run if it folds something.
     pub fn take(&self, writer: &mut Writer, hooks: &Hooks) -> Result<StepResult, StepError> {
         let permission = match self.fold_name() {
@@ -163,7 +174,11 @@ impl Step {
                 let text = format!("{id}: pinned a note");
                 (text, json!({"note": id.to_string()}))
             }
-            Step::State { author, changes } => change(writer, *author, changes)?,
+            Step::State {
+                author,
+                changes,
+                transitions,
+            } => change(writer, *author, changes, transitions)?,
             Step::Unpin { what } => {
                 writer.unpin(*what)?;
                 let name = match what {
@@ -182,8 +197,9 @@ fn change(
     writer: &mut Writer,
     author: Author,
     changes: &[Change],
+    transitions: &Transitions,
 ) -> Result<StepReport, StepError> {
-    let changed = change_state(writer, author, changes, &Transitions::default());
+    let changed = change_state(writer, author, changes, transitions);
     let id = changed.map_err(|error| match error {
         StateError::Change(error) => Refused::State {
             why: explain_change(&error),

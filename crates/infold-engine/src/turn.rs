@@ -18,7 +18,9 @@ use infold_wire::{ProviderError, Reply, StopReason, TokenUsage};
 
 use crate::config::LayersConfig;
 use crate::connection::CallFailure;
-use crate::layers::{ContextError, ContextRequest, request_context, show_changing};
+use crate::layers::{
+    ContextError, ContextRequest, VectorSource, request_context_with, show_changing,
+};
 use crate::recall::{RecalledExcerpt, indexed_mentions, recall_references};
 use crate::request::{self, RequestFile};
 use crate::{
@@ -60,6 +62,8 @@ pub enum TurnEvent<'a> {
     Sending(&'a RequestFile),
     /// An event of the call.
     Call(CallEvent),
+    /// There are no embeddings, for this reason: words decide which items of the layered state match the goal.
+    RankedByWords(&'a str),
     /// The request was too long for the provider; more is folded, and another is sent.
     TooLong(&'a str),
 }
@@ -164,7 +168,7 @@ impl TurnContext<'_> {
     /// Folds until the request fits, sends it, and records the reply.
     pub fn turn(&mut self, listener: TurnListener<'_>) -> Result<TurnReply, TurnError> {
         self.check()?;
-        let shown = self.add_layers()?;
+        let shown = self.add_layers(listener)?;
         self.aim.frame = request::size(&self.frame);
         self.aim.frame.tokens += shown.as_deref().map_or(0, text_message);
         let mut overflow = Overflow::default();
@@ -244,7 +248,7 @@ impl TurnContext<'_> {
     }
 
     /// Puts what of the layered state seldom changes into the frame; returns what goes to the end of the request.
-    fn add_layers(&mut self) -> Result<Option<String>, TurnError> {
+    fn add_layers(&mut self, listener: TurnListener<'_>) -> Result<Option<String>, TurnError> {
         let Some(config) = self.layers else {
             return Ok(None);
         };
@@ -254,7 +258,13 @@ impl TurnContext<'_> {
             now: infold_store::now(),
             config,
         };
-        let Some(context) = request_context(self.writer.log(), &request)? else {
+        let embed = self.connection.embedder(config);
+        let mut source = VectorSource::asking(&embed);
+        let context = request_context_with(self.writer.log(), &request, &mut source)?;
+        if let Some(problem) = &source.problem {
+            listener(TurnEvent::RankedByWords(problem));
+        }
+        let Some(context) = context else {
             return Ok(None);
         };
         self.frame.context = context.stable;
@@ -311,7 +321,7 @@ impl TurnContext<'_> {
     /// Sends the view as it is, and records the reply.
     pub fn send(&mut self, listener: TurnListener<'_>) -> Result<TurnReply, TurnError> {
         self.check()?;
-        let layers = self.add_layers()?;
+        let layers = self.add_layers(listener)?;
         self.show_layers(layers.as_deref())?;
         self.aim.frame = request::size(&self.frame);
         let mut requests = 0;

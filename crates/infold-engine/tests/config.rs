@@ -146,7 +146,7 @@ context_storage:
 llm:
   provider: opnai
   openai:
-    context_length: 128k
+    context_length: 128kb
     base_url: u:secret@localhost:8080
     max_tokens: 0
   mine: {provider: opena}
@@ -171,7 +171,7 @@ hooks: none
     c.yaml:7: `context_storage.cleanup_days` takes a number of days, from 0 to 36500, not `-1`
     c.yaml:8: `context_storage.summary_prompt` takes a text, not a mapping
     c.yaml:10: `llm.provider` takes one of openai, responses, anthropic, gemini, ollama, lmstudio, mine, not `opnai`; did you mean `openai`?
-    c.yaml:12: `llm.openai.context_length` takes a number of tokens, not `128k`
+    c.yaml:12: `llm.openai.context_length` takes a number of tokens, not `128kb`
     c.yaml:13: `llm.openai.base_url` takes an address that starts with http:// or https://, not `localhost:8080`
     c.yaml:14: `llm.openai.max_tokens` takes a number of tokens, not `0`
     c.yaml:15: `llm.mine.provider` takes one of openai, responses, anthropic, gemini, ollama, lmstudio, not `opena`; did you mean `openai`?

@@ -2,7 +2,7 @@
 
 use infold::Config;
 use infold::layers::model::{
-    Attribute, Author, Change, ChangeError, Field, Item, LayerState, Transitions,
+    Attribute, Author, Change, ChangeError, Field, Item, LayerState, Transitions, encode_changes,
 };
 use infold::layers::{
     ContextRequest, StateError, build_context, change_state, read_state, read_state_file,
@@ -216,6 +216,86 @@ fn what_was_said_and_done_fills_the_state() {
     ] {
         assert!(document.contains(part), "{part} in\n{document}");
     }
+}
+
+#[test]
+fn what_failed_is_shown_once() {
+    let mut task = Scratch::new().expect("a task");
+    say(&mut task, "user", "run the tests");
+    for at in 0..7 {
+        let call = format!(
+            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"c{at}","name":"Bash","input":{{"command":"make"}}}}]}}"#
+        );
+        task.push(call.into_bytes()).expect("a call");
+        let result = format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c{at}","is_error":true,"content":"failure number {at}"}}]}}"#
+        );
+        task.push(result.into_bytes()).expect("a result");
+    }
+    let writer = task.writer().expect("a writer");
+    let config = Config::default();
+    let request = ContextRequest {
+        max_tokens: 4_000,
+        now: infold_store::now(),
+        config: &config.layers,
+    };
+    let log = writer.log();
+    let built = build_context(log, log.state().shown(), &request).expect("room");
+    let document = built.document();
+    for at in 0..7 {
+        let times = document.matches(&format!("failure number {at}")).count();
+        assert_eq!(times, 1, "{at} in\n{document}");
+    }
+    assert_eq!(document.matches("<failure ").count(), 5, "{document}");
+}
+
+#[test]
+fn what_is_wrong_with_changes_in_json_is_said() {
+    let said = |changes: serde_json::Value| {
+        infold::layers::read_changes(Some(&changes)).expect_err("it is wrong")
+    };
+    for (change, wanted) in [
+        (
+            r#"{"op":"ad","field":"facts","item":"x"}"#,
+            r#"did you mean "add"?"#,
+        ),
+        (
+            r#"{"op":"add","field":"facts","itm":"x"}"#,
+            r#"add takes field, item, not "itm"; did you mean "item"?"#,
+        ),
+        (
+            r#"{"op":"add","field":"facts","item":"x","index":1}"#,
+            r#"add takes field, item, not "index""#,
+        ),
+        (
+            r#"{"op":"mark","field":"plan","index":1,"stauts":"done"}"#,
+            r#"did you mean "status"?"#,
+        ),
+        (
+            r#"{"op":"add","field":"facts","item":{"text":"x","sorce":"y"}}"#,
+            r#"an item has no "sorce"; did you mean "source"?"#,
+        ),
+        (r#""set""#, "a change is an object"),
+    ] {
+        let change: serde_json::Value = serde_json::from_str(change).expect("JSON");
+        let text = said(serde_json::json!([change]));
+        assert!(text.contains(wanted), "{change}: {text}");
+    }
+}
+
+#[test]
+fn a_status_that_was_recorded_before_statuses_were_checked_is_kept() {
+    let mut task = Scratch::new().expect("a task");
+    let writer = task.writer().expect("a writer");
+    let step = Item::new("write it").with(Attribute::Status, "half way");
+    let changes = encode_changes(&[Change::Set(Field::Plan, vec![step])]);
+    writer
+        .change_state(infold_store::StateAuthor::Person, changes, None)
+        .expect("recorded");
+    let log = writer.log();
+    let state = infold::layers::read_state(log, log.state().shown()).expect("readable");
+    let status = state.items(Field::Plan)[0].attribute(Attribute::Status);
+    assert_eq!(status, Some("half way"));
 }
 
 #[test]

@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, HashSet};
 use infold_wire::tokens::{Encoding, count};
 
 use crate::element::{ROOT, closing, containers, document, line, opening};
-use crate::{Attribute, Field, Form, Item, LayerState, Part, Priority, Shares, relevance};
+use crate::rank::{Rank, rank, scores};
+use crate::{Field, Form, Item, LayerState, Part, Priority, Shares, relevance};
 
 /// So much of what a caller allows is used: other tokenizers count a little more.
 const USED_PERCENT: u64 = 90;
-/// An observation is recent for so many milliseconds.
-const RECENT_MILLIS: u64 = 60_000;
 /// A text is not condensed to fewer tokens: too little would be left of it.
 const MIN_CONDENSED_TOKENS: u64 = 24;
 
@@ -157,7 +156,8 @@ struct Candidate<'a> {
     field: Field,
     index: usize,
     item: &'a Item,
-    line: String,
+    /// Its line, if its text was shortened.
+    condensed: Option<String>,
     tokens: u64,
     relevance: Option<f64>,
     verdict: Option<Verdict>,
@@ -171,6 +171,8 @@ struct Builder<'a> {
     ranking: BTreeMap<Part, Vec<usize>>,
     /// The elements that are open already, each with those around it.
     containers: HashSet<Vec<&'static str>>,
+    /// The tokens of the elements around the items of each field that are not open yet, as far as they were counted.
+    unopened: BTreeMap<Field, u64>,
     left: u64,
 }
 
@@ -190,7 +192,7 @@ impl<'a> Builder<'a> {
                     index,
                     item,
                     tokens: count(Encoding::O200k, &line),
-                    line,
+                    condensed: None,
                     relevance,
                     verdict: is_out.then_some(Verdict::Irrelevant),
                 });
@@ -200,11 +202,12 @@ impl<'a> Builder<'a> {
         for (at, candidate) in candidates.iter().enumerate() {
             ranking.entry(candidate.field.part()).or_default().push(at);
         }
+        let rank_of = |one: &Candidate<'_>| rank(one.field, one.item, one.relevance, request.now);
+        let ranks: Vec<Rank> = candidates.iter().map(rank_of).collect();
         for places in ranking.values_mut() {
-            places.sort_by(|a, b| {
-                let (one, other) = (&candidates[*a], &candidates[*b]);
-                rank(other, request)
-                    .partial_cmp(&rank(one, request))
+            places.sort_unstable_by(|a, b| {
+                let best_first = ranks[*b].partial_cmp(&ranks[*a]);
+                best_first
                     .unwrap_or(std::cmp::Ordering::Equal)
                     .then(Reverse(a).cmp(&Reverse(b)))
             });
@@ -214,6 +217,7 @@ impl<'a> Builder<'a> {
             candidates,
             ranking,
             containers: HashSet::new(),
+            unopened: BTreeMap::new(),
             left: request.limit(),
         }
     }
@@ -270,6 +274,10 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let room = self.left.min(budget - used);
+            let is_list = self.candidates[at].field.is_list();
+            if is_list && self.candidates[at].tokens > room {
+                continue;
+            }
             let mut cost = self.cost(at);
             if cost > room && budget != u64::MAX {
                 cost = self.condense(at, room).unwrap_or(cost);
@@ -294,7 +302,7 @@ impl<'a> Builder<'a> {
             if candidate.field.part() == part && tokens <= room {
                 self.left = room - tokens;
                 let candidate = &mut self.candidates[at];
-                candidate.line = whole;
+                candidate.condensed = None;
                 candidate.tokens = tokens;
                 candidate.verdict = Some(Verdict::In);
             }
@@ -328,7 +336,7 @@ impl<'a> Builder<'a> {
             if tokens > before && tokens <= self.left + before {
                 self.left = self.left + before - tokens;
                 let candidate = &mut self.candidates[at];
-                candidate.line = longer;
+                candidate.condensed = Some(longer);
                 candidate.tokens = tokens;
                 candidate.verdict = Some(Verdict::Condensed { from });
             }
@@ -357,12 +365,13 @@ impl<'a> Builder<'a> {
             ..candidate.item.clone()
         };
         let (field, index, from) = (candidate.field, candidate.index, candidate.tokens);
+        let item = candidate.item;
         let around = count(Encoding::O200k, &line(field, index, &empty, true));
         let around = around + self.cost(at) - from;
         let budget = room
             .checked_sub(around)
             .filter(|budget| *budget >= MIN_CONDENSED_TOKENS)?;
-        let text = (self.request.condense)(&candidate.item.text, budget)?;
+        let text = (self.request.condense)(&item.text, budget)?;
         if text.trim().is_empty() {
             return None;
         }
@@ -373,28 +382,36 @@ impl<'a> Builder<'a> {
             return None;
         }
         let candidate = &mut self.candidates[at];
-        candidate.line = line;
+        candidate.condensed = Some(line);
         candidate.tokens = tokens;
         candidate.verdict = Some(Verdict::Condensed { from });
         Some(cost)
     }
 
     /// The tokens that an item adds: its line, and the elements around it that are not open yet.
-    fn cost(&self, at: usize) -> u64 {
+    fn cost(&mut self, at: usize) -> u64 {
         let candidate = &self.candidates[at];
-        let closed = paths(candidate.field).filter(|path| !self.containers.contains(path));
-        let around: u64 = closed
-            .filter_map(|path| path.last().copied())
-            .map(|element| {
-                count(Encoding::O200k, &opening(element))
-                    + count(Encoding::O200k, &closing(element))
-            })
-            .sum();
-        around + candidate.tokens
+        let containers = &self.containers;
+        let around = self.unopened.entry(candidate.field).or_insert_with(|| {
+            let closed = paths(candidate.field).filter(|path| !containers.contains(path));
+            closed
+                .filter_map(|path| path.last().copied())
+                .map(|element| {
+                    count(Encoding::O200k, &opening(element))
+                        + count(Encoding::O200k, &closing(element))
+                })
+                .sum()
+        });
+        *around + candidate.tokens
     }
 
     fn open(&mut self, at: usize) {
-        self.containers.extend(paths(self.candidates[at].field));
+        let field = self.candidates[at].field;
+        if self.unopened.get(&field) != Some(&0) {
+            self.containers.extend(paths(field));
+            // Other fields may stand in the same elements.
+            self.unopened.clear();
+        }
     }
 
     fn finish(self) -> Built {
@@ -412,7 +429,9 @@ impl<'a> Builder<'a> {
                 verdict,
             });
             if matches!(verdict, Verdict::In | Verdict::Condensed { .. }) {
-                lines.push((candidate.field, candidate.line));
+                let (field, index) = (candidate.field, candidate.index);
+                let whole = || line(field, index, candidate.item, false);
+                lines.push((field, candidate.condensed.unwrap_or_else(whole)));
             }
         }
         Built {
@@ -428,39 +447,4 @@ impl<'a> Builder<'a> {
 fn paths(field: Field) -> impl Iterator<Item = Vec<&'static str>> {
     let all: Vec<&str> = std::iter::once(ROOT).chain(containers(field)).collect();
     (1..=all.len()).map(move |len| all[..len].to_vec())
-}
-
-/// How well each item of a field matches the goal; none where that does not count.
-fn scores(
-    field: Field,
-    items: &[Item],
-    goal: &str,
-    request: &BuildRequest<'_>,
-) -> Option<Vec<Option<f64>>> {
-    let stated = |item: &Item| item.attribute(Attribute::Relevance)?.parse().ok();
-    if field == Field::Retrieved {
-        return Some(items.iter().map(stated).collect());
-    }
-    if !request.ranked.contains(&field) || goal.is_empty() {
-        return None;
-    }
-    let texts: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
-    let scores = (request.score)(goal, &texts);
-    (scores.len() == items.len()).then(|| scores.into_iter().map(Some).collect())
-}
-
-/// What makes an item be taken before others of its part.
-fn rank(
-    candidate: &Candidate<'_>,
-    request: &BuildRequest<'_>,
-) -> (i64, bool, bool, f64, Option<u64>) {
-    let item = candidate.item;
-    let is_recent = candidate.field == Field::Observations
-        && item
-            .time
-            .is_some_and(|time| request.now.saturating_sub(time) < RECENT_MILLIS);
-    let relevance = candidate.relevance.unwrap_or(0.0);
-    // A phase is worth more than the last of many permissions.
-    let is_single = !candidate.field.is_list();
-    (item.priority, is_single, is_recent, relevance, item.time)
 }

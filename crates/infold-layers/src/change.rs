@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use infold_wire::{Json, JsonKind};
 
-use crate::{Attribute, ENVIRONMENTS, Field, Form, Item, LayerState, PHASES, Writers};
+use crate::{
+    Attribute, ENVIRONMENTS, Field, Form, Item, LayerState, PHASES, STATUSES, Writers, step_status,
+};
 
 /// Who makes a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,10 +132,16 @@ impl LayerState {
         author: Author,
         transitions: &Transitions,
     ) -> Result<(), ChangeError> {
-        let field = change.field();
         if author == Author::Model {
             self.check_model(change, transitions)?;
         }
+        check_statuses(change)?;
+        self.replay(change)
+    }
+
+    /// Makes a change that was made before: who may make it, and the names of statuses, were checked then.
+    pub fn replay(&mut self, change: &Change) -> Result<(), ChangeError> {
+        let field = change.field();
         match change {
             Change::Set(_, items) => {
                 if items.len() > 1 && !field.is_list() {
@@ -168,7 +176,7 @@ impl LayerState {
                 }
                 let at = self.position(field, *index)?;
                 let attributes = &mut self.items_mut(field)[at].attributes;
-                attributes.insert(Attribute::Status, status.clone());
+                attributes.insert(Attribute::Status, usual_status(field, status));
             }
         }
         self.tidy();
@@ -182,6 +190,8 @@ impl LayerState {
         }
         match change {
             Change::Set(Field::Phase, items) => match items.first() {
+                // That there is no such phase is said first.
+                Some(to) if !PHASES.contains(&to.text.as_str()) => Ok(()),
                 Some(to) => transitions.check(self.text(Field::Phase), &to.text),
                 None => Err(ChangeError::Forbidden(field)),
             },
@@ -219,6 +229,37 @@ impl Change {
             | Change::Mark(field, ..) => *field,
         }
     }
+}
+
+/// Checks that the steps of a plan have statuses that there are.
+fn check_statuses(change: &Change) -> Result<(), ChangeError> {
+    let given: Vec<&str> = match change {
+        Change::Set(Field::Plan, items) => items.iter().filter_map(status_of).collect(),
+        Change::Add(Field::Plan, item) => status_of(item).into_iter().collect(),
+        Change::Mark(Field::Plan, _, status) => vec![status],
+        _ => return Ok(()),
+    };
+    match given.into_iter().find(|name| step_status(name).is_none()) {
+        None => Ok(()),
+        Some(other) => Err(ChangeError::Value {
+            field: Field::Plan,
+            expected: format!(
+                "a list of steps whose status is one of {}",
+                STATUSES.join(", ")
+            ),
+            value: shortened(other),
+        }),
+    }
+}
+
+fn status_of(item: &Item) -> Option<&str> {
+    item.attribute(Attribute::Status)
+}
+
+/// The usual name of a status; one that is not known stays as it is.
+fn usual_status(field: Field, name: &str) -> String {
+    let usual = step_status(name).filter(|_| field == Field::Plan);
+    usual.unwrap_or(name).to_owned()
 }
 
 /// Returns an item as the field holds it, or why it cannot.
@@ -260,6 +301,9 @@ fn checked(field: Field, item: &Item) -> Result<Item, ChangeError> {
             return Err(wrong("a list of NAME=VALUE"));
         }
         _ => {}
+    }
+    if let Some(status) = item.attributes.get_mut(&Attribute::Status) {
+        *status = usual_status(field, status);
     }
     if item.text.trim().is_empty() && field.form() != Form::Map {
         return Err(wrong("a text that says something"));

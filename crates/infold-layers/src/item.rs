@@ -11,7 +11,7 @@ pub enum Attribute {
     Role,
     /// Where it comes from.
     Source,
-    /// How far it is: `pending`, `in_progress`, `done` …
+    /// How far it is: `pending`, `in_progress`, `completed` …
     Status,
     /// The tool that gave it.
     Tool,
@@ -22,7 +22,8 @@ pub enum Attribute {
 }
 
 impl Attribute {
-    const ALL: [Attribute; 7] = [
+    /// All attributes.
+    pub const ALL: [Attribute; 7] = [
         Attribute::Name,
         Attribute::Role,
         Attribute::Source,

@@ -20,6 +20,7 @@
 
 mod field;
 mod item;
+mod status;
 mod state;
 mod change;
 mod codec;
@@ -27,6 +28,7 @@ mod xml;
 mod relevance;
 mod share;
 mod element;
+mod rank;
 mod build;
 pub use build::{BuildError, BuildRequest, Built, Condense, Decision, Verdict, build};
 pub use change::{Author, Change, ChangeError, Transitions};
@@ -36,4 +38,5 @@ pub use item::{Attribute, Item};
 pub use relevance::relevance;
 pub use share::{Part, Priority, ShareError, Shares};
 pub use state::{ENVIRONMENTS, LayerState, PHASES};
+pub use status::{STATUSES, status_names, step_status};
 pub use xml::{escape_attribute, escape_text, needs_marking, unescape};

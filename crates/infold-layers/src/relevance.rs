@@ -19,21 +19,22 @@ const KIN_WEIGHT: f64 = 0.3;
 pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
     let query = Query::parse(goal);
     let forms = QueryForms::of(&query);
-    let mut counts: Vec<Vec<f64>> = Vec::with_capacity(texts.len());
+    let width = query.terms.len();
+    // The counts of the terms of the query in each text, one text after the other.
+    let mut counts: Vec<f64> = vec![0.0; texts.len() * width];
     let mut lengths: Vec<f64> = Vec::with_capacity(texts.len());
-    let mut having = vec![0_usize; query.terms.len()];
-    for text in texts {
+    let mut having = vec![0_usize; width];
+    for (at, text) in texts.iter().enumerate() {
         let terms = DocumentTerms::of(text);
-        let mut found = vec![0.0; query.terms.len()];
+        let found = &mut counts[at * width..(at + 1) * width];
         let lists = [&terms.words, &terms.wholes, &terms.stems];
         for term in lists.into_iter().flat_map(|list| list.split(' ')) {
-            forms.count(term, &mut found);
+            forms.count(term, found);
         }
         for (at, count) in found.iter().enumerate() {
             having[at] += usize::from(*count > 0.0);
         }
         lengths.push(terms.count.max(1) as f64);
-        counts.push(found);
     }
     let mean = lengths.iter().sum::<f64>() / lengths.len().max(1) as f64;
     let total = texts.len() as f64;
@@ -41,7 +42,8 @@ pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
         |having: &usize| (1.0 + (total - *having as f64 + 0.5) / (*having as f64 + 0.5)).ln();
     let weights: Vec<f64> = having.iter().map(rarity).collect();
     let best = weights.iter().sum::<f64>() * (K1 + 1.0);
-    let score = |(found, length): (&Vec<f64>, &f64)| {
+    let score = |(at, length): (usize, &f64)| {
+        let found = &counts[at * width..(at + 1) * width];
         let norm = K1 * (1.0 - B + B * length / mean);
         let terms = found.iter().zip(&weights);
         let sum: f64 = terms
@@ -49,7 +51,7 @@ pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
             .sum();
         if best > 0.0 { sum / best } else { 0.0 }
     };
-    counts.iter().zip(&lengths).map(score).collect()
+    lengths.iter().enumerate().map(score).collect()
 }
 
 /// Which terms of a query a term of a text stands for, and what it counts.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use infold_layers::{
     Attribute, Author, BuildError, BuildRequest, Built, Change, Field, Form, Item, LayerState,
-    Part, Priority, Verdict, build, decode_changes, encode_changes, unescape,
+    Part, Priority, STATUSES, Verdict, build, decode_changes, encode_changes, unescape,
 };
 use infold_wire::Json;
 use infold_wire::tokens::{Encoding, count};
@@ -48,10 +48,12 @@ fn any_item(field: Field) -> BoxedStrategy<Item> {
                 ..Item::new(text)
             };
             for (attribute, value) in attributes.iter().zip(values) {
-                let value = if *attribute == Attribute::Relevance {
-                    "0.5".to_owned()
-                } else {
-                    value
+                let value = match attribute {
+                    Attribute::Relevance => "0.5".to_owned(),
+                    Attribute::Status if field == Field::Plan => {
+                        STATUSES[value.len() % STATUSES.len()].to_owned()
+                    }
+                    _ => value,
                 };
                 if has_attributes || field.form() == Form::Map {
                     item.attributes.insert(*attribute, value);

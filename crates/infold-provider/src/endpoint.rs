@@ -145,6 +145,19 @@ impl ApiKind {
         }
     }
 
+    /// Returns the path of a request for embeddings, below the base; none if the API has none.
+    fn embeddings(self, model: &str) -> Option<String> {
+        Some(match self {
+            ApiKind::OpenAi | ApiKind::Responses | ApiKind::LmStudio => "/embeddings".to_owned(),
+            ApiKind::Ollama => "/embed".to_owned(),
+            ApiKind::Gemini => {
+                let name = model.strip_prefix("models/").unwrap_or(model);
+                format!("/models/{}:batchEmbedContents", percent_encode(name))
+            }
+            ApiKind::Anthropic => return None,
+        })
+    }
+
     /// Returns the endings that people copy along with a base.
     fn copied_endings(self) -> &'static [&'static str] {
         match self {
@@ -241,6 +254,12 @@ impl Endpoint {
     pub(crate) fn target(&self, model: &str, stream: bool) -> Url {
         let (path, query) = self.api.call(model, stream);
         self.at(&path, query)
+    }
+
+    /// Returns the address of requests for embeddings; none if the API has none.
+    pub(crate) fn embeddings(&self, model: &str) -> Option<Url> {
+        let path = self.api.embeddings(model)?;
+        Some(self.at(&path, None))
     }
 
     /// Returns the path and the query of a call, as a client of this API writes them.

@@ -30,6 +30,7 @@ mod retry;
 mod client;
 mod attempt;
 mod models;
+mod embed;
 mod window;
 mod forward;
 mod error;

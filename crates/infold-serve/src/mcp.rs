@@ -11,6 +11,7 @@ mod echo;
 mod search;
 mod recall;
 mod view;
+mod state;
 mod tools;
 mod resources;
 mod message_check;

@@ -45,6 +45,7 @@ mod boot;
 mod current;
 mod derived;
 mod facts;
+mod text_vectors;
 mod working_file;
 mod lock;
 mod repair;
@@ -111,6 +112,7 @@ pub use search::{
 pub use secrets::{Scanned, SecretPlace, StoredSecret};
 pub use show::Visit;
 pub use task_draft::{DraftError, TaskDraft};
+pub use text_vectors::TextVectors;
 pub use time::{iso, now, parse_iso};
 pub use unsynced::UnsyncedFiles;
 pub use verify::Problem;

@@ -38,6 +38,7 @@ mod dialect;
 mod errors;
 mod faults;
 mod list;
+mod embed;
 mod steps;
 mod conversation;
 mod disk;

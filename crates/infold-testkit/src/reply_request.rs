@@ -13,6 +13,8 @@ pub(crate) enum AddressTarget {
     Generate,
     /// A number of tokens.
     Count(Wire),
+    /// Vectors of texts.
+    Embeddings(Wire),
     /// A list of models; of Anthropic's if the version header says so.
     Models(Wire),
     /// A model's description.
@@ -43,6 +45,9 @@ pub(crate) fn target(method: &str, path: &str) -> AddressTarget {
         ("POST", ..) if ends("/v1/messages") => AddressTarget::Reply(Wire::Anthropic),
         ("POST", ..) if ends("/v1/messages/count_tokens") => AddressTarget::Count(Wire::Anthropic),
         ("POST", "/api/chat", _) => AddressTarget::Reply(Wire::Ollama),
+        ("POST", ..) if ends("/embeddings") => AddressTarget::Embeddings(Wire::Chat),
+        ("POST", "/api/embed", _) => AddressTarget::Embeddings(Wire::Ollama),
+        ("POST", _, Some((_, "batchEmbedContents"))) => AddressTarget::Embeddings(Wire::Gemini),
         ("POST", "/api/generate", _) => AddressTarget::Generate,
         ("POST", "/api/show", _) => AddressTarget::Show,
         ("POST", _, Some((_, "generateContent" | "streamGenerateContent"))) => {

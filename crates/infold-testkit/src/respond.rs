@@ -7,7 +7,7 @@ use crate::faults::RequestFault;
 use crate::reply_request::{AddressTarget, ReplyRequest, target};
 use crate::send::{Outgoing, Sent};
 use crate::step::{Pace, StepAction};
-use crate::{Refusal, Script, Seen, Step, Tally, check, dialect, list, model};
+use crate::{Refusal, Script, Seen, Step, Tally, check, dialect, embed, list, model};
 
 /// Where requests are answered, one after the other.
 #[derive(Debug)]
@@ -50,7 +50,9 @@ impl Desk {
     pub fn answer(&mut self, seen: &Seen, body: Option<&[u8]>) -> ScriptedResponse {
         let target = target(&seen.method, &seen.path);
         let wire = match target {
-            AddressTarget::Reply(wire) | AddressTarget::Count(wire) => wire,
+            AddressTarget::Reply(wire)
+            | AddressTarget::Count(wire)
+            | AddressTarget::Embeddings(wire) => wire,
             AddressTarget::Models(Wire::Chat) if seen.header("anthropic-version").is_some() => {
                 Wire::Anthropic
             }
@@ -75,6 +77,14 @@ impl Desk {
         }
         match target {
             AddressTarget::Models(_) => list::models(wire, &self.script.model).into(),
+            AddressTarget::Embeddings(_) => {
+                let json = body.and_then(|body| Json::parse(body).ok());
+                let answer = json.and_then(|json| embed::embeddings(wire, json));
+                let wrong = || dialect::BadRequest::new("'input' is missing".to_owned(), "", "");
+                answer
+                    .unwrap_or_else(|| dialect::invalid(wire, &wrong()))
+                    .into()
+            }
             AddressTarget::Show => list::show(&self.script.model).into(),
             AddressTarget::Loaded => list::loaded(self.loaded.as_ref()).into(),
             AddressTarget::Version => {

@@ -11,6 +11,21 @@ pub const CATEGORIES: [&str; 16] = [
 /// The category of tools that belong to every phase: they steer the work and touch nothing.
 pub const CONTROL: &str = "control";
 
+/// The tools of the server `infold`, as [`plain_name`] has them. They read and steer the conversation itself.
+const OWN_TOOLS: [&str; 11] = [
+    "searchhistory",
+    "recall",
+    "listconversations",
+    "view",
+    "getstate",
+    "setphase",
+    "remember",
+    "setplan",
+    "markstep",
+    "pin",
+    "note",
+];
+
 /// The phases, and the categories that each shows.
 pub(crate) const PHASES: [(&str, &[&str]); 4] = [
     ("planning", &["search", "analyze", "estimate", "read"]),
@@ -70,9 +85,9 @@ pub fn built_in_category(name: &str) -> Option<&'static str> {
     let plain = plain_name(name);
     let is_control = matches!(
         &*plain,
-        "setphase" | "done" | "recall" | "searchhistory" | "infoldrecall" | "infoldsearchhistory"
+        "setphase" | "setplan" | "markstep" | "done" | "recall" | "searchhistory"
     );
-    if is_control {
+    if is_control || is_own(name, &plain) {
         return Some(CONTROL);
     }
     // Tools of servers first: `git_commit` of a server is no more a file than its `move` is.
@@ -84,6 +99,14 @@ pub fn built_in_category(name: &str) -> Option<&'static str> {
     listed
         .or_else(same)
         .or_else(|| tool_kind(name).map(category_of_kind))
+}
+
+/// Returns whether a tool is one of ours, as agents name those of the server `infold`: `mcp__infold__remember`, `infold_remember`.
+fn is_own(name: &str, plain: &str) -> bool {
+    let is_of_server = name.split("__").any(|part| part == "infold");
+    let own = plain.strip_prefix("infold");
+    let own = own.or_else(|| is_of_server.then_some(plain));
+    own.is_some_and(|own| OWN_TOOLS.contains(&own))
 }
 
 /// Returns whether a tool runs more than the command that it is given: another agent, code, or what an earlier command waits for.

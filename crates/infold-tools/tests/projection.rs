@@ -157,7 +157,15 @@ fn tools_that_steer_the_work_belong_to_every_phase() {
         ..PolicyDraft::default()
     };
     let policy = Policy::new(own).expect("a policy");
-    let names = ["set_phase", "done", "recall", "search_history"];
+    let names = [
+        "set_phase",
+        "done",
+        "recall",
+        "search_history",
+        "mcp__infold__remember",
+        "infold_get_state",
+        "mark_step",
+    ];
     let tools: Vec<OfferedTool> = names.iter().map(|name| OfferedTool::named(name)).collect();
     for phase in [
         "planning",

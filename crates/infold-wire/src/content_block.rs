@@ -53,7 +53,7 @@ impl ContentBlock {
                 } => ContentBlock::Call {
                     id: id(of),
                     name: tool.name(),
-                    arguments: given.map(read_arguments).unwrap_or_default(),
+                    arguments: given.map(argument_values).unwrap_or_default(),
                 },
                 ContentItem::Result(result) => ContentBlock::Result {
                     id: id(result.id),
@@ -128,7 +128,8 @@ fn push_reasoning(message: &Message<'_>, out: &mut Vec<ContentBlock>) {
     }
 }
 
-fn read_arguments(given: Json<'_>) -> Vec<(String, String)> {
+/// Returns the arguments of a call: the path of each value and the value, such as `edits[0].line` and `7`.
+pub fn argument_values(given: Json<'_>) -> Vec<(String, String)> {
     let mut out = Vec::new();
     // OpenAI's arguments are JSON inside a text.
     let text = given.text();

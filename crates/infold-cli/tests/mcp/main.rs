@@ -6,6 +6,7 @@ mod client;
 mod pages;
 mod refusals;
 mod scopes;
+mod state;
 
 use client::{Client, Piped, Served};
 use common::Home;
@@ -180,10 +181,16 @@ fn the_server_says_what_it_has() {
             .map(|tool| tool["name"].as_str().expect("a name").to_owned())
             .collect()
     };
-    let read = ["search_history", "recall", "list_conversations", "view"];
+    let read = [
+        "search_history",
+        "recall",
+        "list_conversations",
+        "view",
+        "get_state",
+    ];
     assert_eq!(names(&mut piped), read);
     assert_eq!(names(&mut served), read);
-    assert_eq!(names(&mut Piped::start(&home, "--write")).len(), 6);
+    assert_eq!(names(&mut Piped::start(&home, "--write")).len(), 11);
 }
 
 #[test]

@@ -80,6 +80,16 @@ impl Config {
         list.optional("layers.max_tokens", &layers.max_tokens);
         list.set("layers.recent_turns", &layers.recent_turns);
         list.set("layers.threshold", &layers.threshold);
+        let method = &layers.relevance;
+        list.push(
+            "layers.relevance",
+            json!(method.value.name()),
+            &method.origin,
+        );
+        list.optional("layers.embedding_model", &layers.embedding_model);
+        if layers.embedding_model.is_some() {
+            list.set("layers.embedding_threshold", &layers.embedding_threshold);
+        }
         for (part, share) in &layers.set_shares {
             list.set(&format!("layers.shares.{}", part.name()), share);
         }

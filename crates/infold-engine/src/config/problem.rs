@@ -92,7 +92,7 @@ impl ConfigProblem {
 }
 
 /// Returns the name that looks most like `name`, if any looks like it at all.
-pub(crate) fn nearest<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn nearest<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let letters = |text: &str| -> Vec<char> {
         let plain = text.chars().filter(|c| !matches!(c, '_' | '-' | ' '));
         plain.take(40).flat_map(char::to_lowercase).collect()

@@ -2,6 +2,8 @@
 
 use super::ConfigSource;
 use super::problem::{ConfigError, ConfigProblem, nearest};
+use super::sections::TOKENS;
+use super::tokens;
 use super::yaml::{FileLine, Member, Node, NodeKind};
 use crate::profile::{Origin, Setting};
 
@@ -188,6 +190,11 @@ impl<'n> Section<'_, '_, 'n> {
         self.value(key, expected, positive)
     }
 
+    /// Reads a number of tokens above zero, such as 8000, 32k or 1.5m.
+    pub fn tokens(&mut self, key: &str) -> Option<Setting<u64>> {
+        self.value(key, TOKENS, Scalar::tokens)
+    }
+
     /// Reads one of several words.
     pub fn word(&mut self, key: &str, words: &[&str]) -> Option<Setting<String>> {
         let expected = format!("one of {}", words.join(", "));
@@ -215,6 +222,15 @@ impl Scalar {
     pub fn integer(&self) -> Option<u64> {
         let is_number = self.is_plain && self.text.bytes().all(|b| b.is_ascii_digit());
         is_number.then(|| self.text.parse().ok()).flatten()
+    }
+
+    pub fn tokens(&self) -> Option<u64> {
+        let has_unit = self.is_plain && self.text.ends_with(['k', 'K', 'm', 'M']);
+        if has_unit {
+            tokens::parse(&self.text)
+        } else {
+            self.integer().filter(|number| *number > 0)
+        }
     }
 
     pub fn number(&self) -> Option<f64> {

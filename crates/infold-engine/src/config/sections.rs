@@ -10,8 +10,8 @@ use super::reader::{ConfigReader, Scalar, Section, replace, value_problem};
 use super::tools;
 use super::yaml::{Member, Node, NodeKind};
 use super::{
-    APIS, Config, ConfiguredModel, LayersConfig, NamedProfile, Provider, SECTIONS, SERVED_APIS,
-    Secret,
+    APIS, Config, ConfiguredModel, LayersConfig, NamedProfile, Provider, RelevanceMethod, SECTIONS,
+    SERVED_APIS, Secret,
 };
 use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 use crate::profile::{KeepRecent, Setting, Settings, Threshold};
@@ -84,16 +84,17 @@ fn read_recall(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
 }
 
 fn read_layers(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
-    let keys = "max_tokens recent_turns shares threshold ranked transitions";
+    let keys = "max_tokens recent_turns shares threshold embedding_threshold relevance embedding_model ranked transitions";
     let mut section = reader.section("layers", node, keys);
     let layers = &mut config.layers;
-    layers.max_tokens = section.positive("max_tokens", "a number of tokens");
+    layers.max_tokens = section.tokens("max_tokens");
     let turns = |scalar: &Scalar| scalar.integer().filter(|turns| (0..=20).contains(turns));
     let turns = section.value("recent_turns", "a number from 0 to 20", turns);
     replace(&mut layers.recent_turns, turns);
     let share = |scalar: &Scalar| scalar.number().filter(|share| (0.0..=1.0).contains(share));
     let threshold = section.value("threshold", "a number from 0 to 1", share);
     replace(&mut layers.threshold, threshold);
+    read_relevance(layers, &mut section, share);
     if let Some(member) = section.get("shares") {
         let names = Part::ALL.map(Part::name).join(" ");
         let mut shares = section
@@ -114,6 +115,36 @@ fn read_layers(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
     }
     if let Some(member) = section.get("transitions") {
         read_transitions(layers, section.reader, &member.value);
+    }
+}
+
+/// Reads how relevance is found out.
+fn read_relevance(
+    layers: &mut LayersConfig,
+    section: &mut Section<'_, '_, '_>,
+    share: fn(&Scalar) -> Option<f64>,
+) {
+    let threshold = section.value("embedding_threshold", "a number from 0 to 1", share);
+    replace(&mut layers.embedding_threshold, threshold);
+    layers.embedding_model = section.text("embedding_model");
+    let methods = [RelevanceMethod::Bm25, RelevanceMethod::Embeddings];
+    if let Some(word) = section.word("relevance", &methods.map(RelevanceMethod::name)) {
+        let method = methods.into_iter().find(|it| it.name() == word.value);
+        layers.relevance = Setting {
+            value: method.unwrap_or(RelevanceMethod::Bm25),
+            origin: word.origin,
+        };
+    }
+    if layers.relevance.value == RelevanceMethod::Embeddings
+        && layers.embedding_model.is_none()
+        && let Some(member) = section.get("relevance")
+    {
+        let problem = value_problem(
+            "layers.relevance",
+            "`embeddings` only together with `layers.embedding_model`, the name of a model",
+            "alone".to_owned(),
+        );
+        section.reader.report(member.line, problem);
     }
 }
 
@@ -258,10 +289,10 @@ fn read_provider(reader: &mut ConfigReader<'_>, member: &Member, is_api: bool) -
         name: member.key.clone(),
         api: section.word("provider", &APIS).unwrap_or(api),
         model: section.text("model"),
-        context_length: section.positive("context_length", TOKENS),
+        context_length: section.tokens("context_length"),
         api_key: api_key.map(|set| Setting::new(set.value.0, set.origin)),
         base_url: section.value("base_url", expected, url),
-        max_tokens: section.positive("max_tokens", TOKENS),
+        max_tokens: section.tokens("max_tokens"),
     }
 }
 
@@ -280,7 +311,7 @@ fn read_profiles(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node
             auto: section.boolean("auto"),
             prompt: section.text("prompt"),
             strategy: section.word("strategy", &STRATEGY_NAMES),
-            max_tokens: section.positive("max_tokens", TOKENS),
+            max_tokens: section.tokens("max_tokens"),
             ..read_shared_settings(&mut section)
         };
         config.profiles.push(NamedProfile {
@@ -296,7 +327,7 @@ fn read_shared_settings(section: &mut Section<'_, '_, '_>) -> Settings {
     let is_ratio = |number: &f64| *number > 0.0 && *number < 1.0;
     let ratio = |scalar: &Scalar| scalar.number().filter(is_ratio);
     Settings {
-        window: section.positive("window", TOKENS),
+        window: section.tokens("window"),
         threshold: read_threshold(section, "threshold"),
         keep: section.value("keep", "a number of messages, or a share below 1", keep),
         ratio: section.value("ratio", "a number between 0 and 1", ratio),
@@ -332,7 +363,7 @@ fn read_models(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
             row.window = window.value;
             row.max_output = row.max_output.min(window.value);
         }
-        if let Some(output) = section.positive("max_output", TOKENS) {
+        if let Some(output) = section.tokens("max_output") {
             row.max_output = output.value;
         }
         let tokenizer = section.word("tokenizer", &["o200k", "cl100k", "claude", "other"]);

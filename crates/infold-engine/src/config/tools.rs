@@ -7,7 +7,6 @@ use infold_wire::{Json, quote};
 
 use super::problem::ConfigProblem;
 use super::reader::{ConfigReader, Scalar, Section};
-use super::sections::TOKENS;
 use super::yaml::{Member, Node, NodeKind};
 use crate::profile::Origin;
 
@@ -37,7 +36,7 @@ pub(super) fn read(reader: &mut ConfigReader<'_>, member: &Member) -> Option<Too
         unknown: section
             .word("unknown", &["allow", "deny"])
             .and_then(|set| set.value.parse().ok()),
-        budget: section.positive("budget", TOKENS).map(|set| set.value),
+        budget: section.tokens("budget").map(|set| set.value),
         budget_client_tools: section
             .boolean("budget_client_tools")
             .is_some_and(|set| set.value),

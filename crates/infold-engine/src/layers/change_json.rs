@@ -5,6 +5,7 @@ use infold_store::parse_iso;
 use serde_json::{Map, Value, json};
 
 use super::nearest_field;
+use crate::config::nearest;
 
 /// Reads changes, such as `[{"op":"add","field":"facts","item":"…"}]`; returns what is wrong with them.
 pub fn read_changes(changes: Option<&Value>) -> Result<Vec<Change>, String> {
@@ -14,7 +15,45 @@ pub fn read_changes(changes: Option<&Value>) -> Result<Vec<Change>, String> {
     list.iter().map(read_change).collect()
 }
 
+/// The operations, and the members that each takes beside `op` and `field`.
+const OPERATIONS: [(&str, &[&str]); 4] = [
+    ("set", &["items"]),
+    ("add", &["item"]),
+    ("remove", &["index"]),
+    ("mark", &["index", "status"]),
+];
+
+/// Returns the operation of a change. Refuses unknown members: a misspelt one must not be taken for a missing one.
+fn operation(change: &Value) -> Result<&'static str, String> {
+    let members = change.as_object();
+    let members = members.ok_or(r#"a change is an object with "op" and "field""#)?;
+    let operations = OPERATIONS.map(|(name, _)| name);
+    let operation = change.get("op").and_then(Value::as_str);
+    let takes = operation.and_then(|name| OPERATIONS.iter().find(|(one, _)| *one == name));
+    let Some((name, takes)) = takes else {
+        let near = operation.and_then(|name| nearest(name, operations));
+        let known = format!("\"op\" is one of {}", operations.join(", "));
+        return Err(known + &did_you_mean(near));
+    };
+    let known = || ["op", "field"].into_iter().chain(takes.iter().copied());
+    match members.keys().find(|key| known().all(|one| one != *key)) {
+        None => Ok(name),
+        Some(other) => {
+            let takes: Vec<&str> = known().skip(1).collect();
+            let takes = takes.join(", ");
+            let near = did_you_mean(nearest(other, known()));
+            let other = infold_wire::shorten(other, 60);
+            Err(format!("{name} takes {takes}, not \"{other}\"{near}"))
+        }
+    }
+}
+
+fn did_you_mean(near: Option<String>) -> String {
+    near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"))
+}
+
 fn read_change(change: &Value) -> Result<Change, String> {
+    let operation = operation(change)?;
     let text = |name: &str| change.get(name).and_then(Value::as_str);
     let name = text("field").ok_or(r#"a change without a "field""#)?;
     let field = Field::find(name).ok_or_else(|| unknown_field(name))?;
@@ -23,8 +62,8 @@ fn read_change(change: &Value) -> Result<Change, String> {
         let index = index.and_then(|index| usize::try_from(index).ok());
         index.ok_or(r#""index" is the number of an item, counted from 1"#)
     };
-    Ok(match text("op") {
-        Some("set") => {
+    Ok(match operation {
+        "set" => {
             let items = match change.get("items") {
                 Some(Value::Array(items)) => {
                     items.iter().map(|item| read_item(field, item)).collect()
@@ -34,16 +73,15 @@ fn read_change(change: &Value) -> Result<Change, String> {
             };
             Change::Set(field, items?)
         }
-        Some("add") => {
+        "add" => {
             let item = change.get("item").ok_or(r#"add takes "item""#)?;
             Change::Add(field, read_item(field, item)?)
         }
-        Some("remove") => Change::Remove(field, index()?),
-        Some("mark") => {
-            let status = text("status").unwrap_or("done");
+        "remove" => Change::Remove(field, index()?),
+        _ => {
+            let status = text("status").unwrap_or("completed");
             Change::Mark(field, index()?, status.to_owned())
         }
-        _ => return Err(r#""op" is one of set, add, remove, mark"#.to_owned()),
     })
 }
 
@@ -89,7 +127,13 @@ fn read_members(members: &Map<String, Value>) -> Result<Item, String> {
                 }
                 item.attributes.insert(attribute, text());
             }
-            (name, None) => return Err(format!("an item has no \"{name}\"")),
+            (name, None) => {
+                let known = Attribute::ALL.map(Attribute::name).into_iter();
+                let known = known.chain(["text", "priority"]);
+                let near = did_you_mean(nearest(name, known));
+                let name = infold_wire::shorten(name, 60);
+                return Err(format!("an item has no \"{name}\"{near}"));
+            }
         }
     }
     Ok(item)
@@ -105,6 +149,22 @@ pub fn state_json(state: &LayerState, field: Option<Field>) -> Value {
         (field.path().to_owned(), items.into())
     });
     Value::Object(fields.collect())
+}
+
+/// Returns an item on one line, with what is known of it.
+pub fn item_line(item: &Item) -> String {
+    let attributes = item.attributes.iter();
+    let mut details: Vec<String> = attributes
+        .map(|(attribute, value)| format!("{}: {value}", attribute.name()))
+        .collect();
+    if item.priority != 0 {
+        details.push(format!("priority: {}", item.priority));
+    }
+    let text = item.text.replace('\n', " ");
+    match &*details.join(", ") {
+        "" => text,
+        details => format!("{text} [{details}]"),
+    }
 }
 
 fn item_json(item: &Item) -> Value {

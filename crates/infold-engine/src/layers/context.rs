@@ -5,7 +5,8 @@ use infold_log::Shown;
 use infold_store::{Log, LogError, What, Writer};
 use infold_wire::tokens::{Encoding, count};
 
-use super::{fill, read_state};
+use super::vectors::vector_scores;
+use super::{VectorSource, fill, read_state};
 use crate::config::LayersConfig;
 use crate::extract::select_sentences;
 
@@ -30,22 +31,37 @@ pub enum ContextError {
     Log(#[from] LogError),
 }
 
-/// Builds the document of a task: what was set, and what follows from its log.
+/// Builds the document of a task: what was set, and what follows from its log. Of embeddings only those that are kept are used.
 pub fn build_context(
     log: &Log,
     shown: &Shown,
     request: &ContextRequest<'_>,
 ) -> Result<Built, ContextError> {
+    build_context_with(log, shown, request, &mut VectorSource::cached())
+}
+
+/// Builds the document of a task, with embeddings from `source` if they are configured.
+pub fn build_context_with(
+    log: &Log,
+    shown: &Shown,
+    request: &ContextRequest<'_>,
+    source: &mut VectorSource<'_>,
+) -> Result<Built, ContextError> {
     let mut state = read_state(log, shown)?;
     let turns = request.config.recent_turns.value as usize;
     fill(&mut state, log, shown, turns)?;
-    Ok(build_state(&state, request)?)
+    Ok(build_state(&state, log, request, source)?)
 }
 
-/// Builds the document of a state.
-pub fn build_state(state: &LayerState, request: &ContextRequest<'_>) -> Result<Built, BuildError> {
+/// Builds the document of a state of a task.
+fn build_state(
+    state: &LayerState,
+    log: &Log,
+    request: &ContextRequest<'_>,
+    source: &mut VectorSource<'_>,
+) -> Result<Built, BuildError> {
     let config = request.config;
-    let request = BuildRequest {
+    let by_words = BuildRequest {
         shares: config.shares.clone(),
         now: request.now,
         ranked: config.ranked.clone(),
@@ -53,7 +69,15 @@ pub fn build_state(state: &LayerState, request: &ContextRequest<'_>) -> Result<B
         condense: &condense_text,
         ..BuildRequest::new(request.max_tokens)
     };
-    build(state, &request)
+    let Some(scores) = vector_scores(state, log, config, source) else {
+        return build(state, &by_words);
+    };
+    let by_embeddings = BuildRequest {
+        min_relevance: config.embedding_threshold.value,
+        score: &|_, texts| scores.of(texts),
+        ..by_words
+    };
+    build(state, &by_embeddings)
 }
 
 /// The parts of a document, by where they stand in a request.
@@ -67,10 +91,20 @@ pub struct RequestContext {
 
 /// Builds what a request shows of a task's state; none if it has no state.
 ///
-/// Only what was set is shown: turns, summaries and results of tools stand in the request already.
+/// Only what was set is shown: turns, summaries and results of tools stand in the request already. Nobody is asked for
+/// embeddings: those that are kept are used.
 pub fn request_context(
     log: &Log,
     request: &ContextRequest<'_>,
+) -> Result<Option<RequestContext>, ContextError> {
+    request_context_with(log, request, &mut VectorSource::cached())
+}
+
+/// Builds what a request shows of a task's state, with embeddings from `source` if they are configured.
+pub fn request_context_with(
+    log: &Log,
+    request: &ContextRequest<'_>,
+    source: &mut VectorSource<'_>,
 ) -> Result<Option<RequestContext>, ContextError> {
     let shown = log.state().shown();
     if shown.state_changes().last.is_none() {
@@ -80,7 +114,7 @@ pub fn request_context(
     if state.is_empty() {
         return Ok(None);
     }
-    let built = build_state(&state, request)?;
+    let built = build_state(&state, log, request, source)?;
     Ok(Some(RequestContext {
         stable: built.document_of(Field::is_stable),
         changing: built.document_of(|field| !field.is_stable()),

@@ -118,10 +118,10 @@ impl Found {
             .with(Attribute::Tool, tool)
             .with(Attribute::Timestamp, iso(time));
         item.time = Some(time);
+        // Each result is shown once: the last that failed as failures, all others as observations.
         if result.failed && self.failures.len() < MAX_FAILURES {
-            self.failures.push(item.clone());
-        }
-        if self.observations.len() < MAX_OBSERVATIONS {
+            self.failures.push(item);
+        } else if self.observations.len() < MAX_OBSERVATIONS {
             self.observations.push(item);
         }
     }
@@ -155,7 +155,7 @@ fn plan(todos: Vec<Todo>) -> Vec<Item> {
         let status = match todo.state {
             TodoState::Open => "pending",
             TodoState::Doing => "in_progress",
-            TodoState::Done => "done",
+            TodoState::Done => "completed",
         };
         Item::new(todo.text).with(Attribute::Status, status)
     };

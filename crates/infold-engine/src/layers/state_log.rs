@@ -89,7 +89,7 @@ fn read(log: &Log, shown: &Shown) -> Result<ReadState, LogError> {
         let decoded = Json::parse(text.as_bytes()).ok().and_then(decode_changes);
         for change in decoded.unwrap_or_default() {
             // What was checked when it was made may no longer fit, once an earlier change is undone: it is passed over.
-            let _ = state.apply(&change, Author::Person);
+            let _ = state.replay(&change);
         }
     }
     Ok(ReadState {

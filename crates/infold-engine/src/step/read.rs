@@ -1,11 +1,11 @@
 //! Reads a step from JSON.
 
-use infold_layers::Author;
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Seq};
 use serde_json::{Map, Value};
 
 use super::{Step, target};
+use crate::config::nearest;
 use crate::layers::read_changes;
 
 /// All steps, and the members of each.
@@ -67,8 +67,14 @@ impl StepObject<'_> {
                 Err(format!("{} takes nothing, not \"{other}\"", self.name))
             }
             Some(other) => {
+                let near = nearest(other, takes.iter().copied());
+                let near = near.map(|near| format!("; did you mean \"{near}\"?"));
+                let near = near.unwrap_or_default();
                 let takes = takes.join(", ");
-                Err(format!("{} takes {takes}, not \"{other}\"", self.name))
+                Err(format!(
+                    "{} takes {takes}, not \"{other}\"{near}",
+                    self.name
+                ))
             }
         }
     }
@@ -105,10 +111,7 @@ impl StepObject<'_> {
             "note" => Step::Note {
                 text: self.text("text")?,
             },
-            "state" => Step::State {
-                author: Author::Person,
-                changes: read_changes(self.get("changes"))?,
-            },
+            "state" => Step::change_of_person(read_changes(self.get("changes"))?),
             _ => Step::Unpin {
                 what: match (self.get("seq"), self.get("note")) {
                     (Some(_), None) => Pinned::Message(self.seq("seq")?),
@@ -260,7 +263,7 @@ mod tests {
         "step" names the step; there are condense, truncate, mask, unfold, rewind, undo, redo, pin, note, unpin, state
         no step `rewnd`; there are condense, truncate, mask, unfold, rewind, undo, redo, pin, note, unpin, state
         undo takes nothing, not "to"
-        condense takes from, to, text, not "txt"
+        condense takes from, to, text, not "txt"; did you mean "text"?
         the range ends before it starts
         "from" of condense must be a seq such as 32
         condense wants "from": a seq such as 32

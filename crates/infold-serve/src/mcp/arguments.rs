@@ -45,6 +45,20 @@ impl Arguments {
         self.text(name)?.ok_or_else(missing)
     }
 
+    /// A list of texts that must be there; models also write one text where a list is meant.
+    pub fn texts(&self, name: &str) -> Result<Vec<String>, ToolFailure> {
+        let wrong = || ToolFailure::new(format!("`{name}` must be a list of texts"));
+        match self.0.get(name) {
+            None | Some(Value::Null) => Err(ToolFailure::new(format!("`{name}` is missing"))),
+            Some(Value::String(text)) => Ok(vec![text.clone()]),
+            Some(Value::Array(items)) => {
+                let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
+                texts.collect::<Option<_>>().ok_or_else(wrong)
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
     /// A whole number, at least `least`; models also write it in quotes.
     pub fn number(&self, name: &str, least: u64) -> Result<Option<u64>, ToolFailure> {
         let number = match self.0.get(name) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use infold_log::{Role, Seq};
 use infold_store::{Contexts, Log, TaskRow};
-use infold_wire::{ContentBlock, Message};
+use infold_wire::{ContentBlock, Json, Message, argument_values};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -32,13 +32,9 @@ pub fn find(
     tool: &str,
     arguments: &Map<String, Value>,
 ) -> Option<RecordedCall> {
-    let wanted: BTreeSet<(String, String)> = arguments
-        .iter()
-        .map(|(key, value)| match value {
-            Value::String(text) => (key.clone(), text.clone()),
-            other => (key.clone(), other.to_string()),
-        })
-        .collect();
+    let json = Value::Object(arguments.clone()).to_string();
+    let json = Json::parse(json.as_bytes()).ok()?;
+    let wanted: BTreeSet<(String, String)> = argument_values(json).into_iter().collect();
     let running = rows.iter().filter(|row| !row.status.is_end());
     let mut calls = running.take(MAX_TASKS).filter_map(|row| {
         let task = row.uuid;

@@ -1,11 +1,13 @@
 //! The table of tools.
 
+use infold::layers::model::{PHASES, STATUSES};
 use infold::step::Step;
 use infold_log::Seq;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::arguments::Arguments;
-use super::{History, ToolFailure, recall, search, view};
+use super::{History, ToolFailure, recall, search, state, view};
 
 /// One tool.
 pub struct Tool {
@@ -24,6 +26,8 @@ pub struct Parameter {
     about: &'static str,
     /// Its JSON type.
     kind: &'static str,
+    /// The values that it can have; none if it can have any.
+    values: &'static [&'static str],
     is_required: bool,
 }
 
@@ -32,6 +36,7 @@ const fn text(name: &'static str, about: &'static str) -> Parameter {
         name,
         about,
         kind: "string",
+        values: &[],
         is_required: false,
     }
 }
@@ -39,6 +44,26 @@ const fn text(name: &'static str, about: &'static str) -> Parameter {
 const fn number(name: &'static str, about: &'static str) -> Parameter {
     Parameter {
         kind: "integer",
+        ..text(name, about)
+    }
+}
+
+/// A list of texts.
+const fn list(name: &'static str, about: &'static str) -> Parameter {
+    Parameter {
+        kind: "array",
+        ..text(name, about)
+    }
+}
+
+/// One of some texts.
+const fn choice(
+    name: &'static str,
+    values: &'static [&'static str],
+    about: &'static str,
+) -> Parameter {
+    Parameter {
+        values,
         ..text(name, about)
     }
 }
@@ -73,6 +98,26 @@ static TOOLS: &[Tool] = &[
     Tool { name: "view", run: view::view, writes: false,
         about: "Shows what the model currently sees of a conversation, a line for each message; each fold names the messages it hides, which recall reads.",
         parameters: &[TASK, number("from", "The first line, counted from 1, where an earlier result was cut")] },
+    Tool { name: "get_state", run: state::get_state, writes: false,
+        about: "Shows the state that is kept of the task: rules, goal, phase, permissions, what is remembered, the plan.",
+        parameters: &[text("field", "One field, such as facts or plan; all if it is left out"),
+            number("from", "The first item of the field, counted from 1, where an earlier result was cut"), TASK] },
+    Tool { name: "set_phase", run: state::set_phase, writes: true,
+        about: "Says which phase of its work the task is in. Which tools you are shown may depend on it.",
+        parameters: &[required(choice("phase", &PHASES, "The phase that begins")), TASK] },
+    Tool { name: "remember", run: state::remember, writes: true,
+        about: "Keeps something that was learned or decided, so that it is known later, when the messages that say it are no longer in view.",
+        parameters: &[required(text("text", "What to remember, understandable by itself")),
+            choice("kind", &state::KIND_NAMES, "What it is; a fact if it is left out"),
+            text("source", "Where a fact, decision, milestone, preference or project_knowledge comes from"),
+            text("name", "The name of a variable, a defined term, a skill, template, checklist or procedure"), TASK] },
+    Tool { name: "set_plan", run: state::set_plan, writes: true,
+        about: "Sets the steps of the plan, all of them in order. Steps that stay keep their status, new ones are pending.",
+        parameters: &[required(list("steps", "The steps, a short text each")), TASK] },
+    Tool { name: "mark_step", run: state::mark_step, writes: true,
+        about: "Says how far a step of the plan is.",
+        parameters: &[required(number("step", "The number of the step, counted from 1")),
+            choice("status", &STATUSES, "How far it is; completed if it is left out"), TASK] },
     Tool { name: "pin", run: pin, writes: true,
         about: "Keeps a message, with the calls and results that belong to it, in view from now on: it is not folded away.",
         parameters: &[required(number("seq", "The number of the message")), TASK] },
@@ -131,7 +176,11 @@ impl History {
     }
 
     fn take(&self, tool: &str, arguments: &Arguments, step: &Step) -> Result<String, ToolFailure> {
-        let task = self.task(tool, arguments)?;
+        self.take_on(self.task(tool, arguments)?, step)
+    }
+
+    /// Takes a step on a task.
+    pub(super) fn take_on(&self, task: Uuid, step: &Step) -> Result<String, ToolFailure> {
         match &self.steps {
             Some(steps) => steps(task, step),
             None => Err(ToolFailure::new("this server only reads")),
@@ -145,12 +194,7 @@ impl Tool {
         let properties: Map<String, Value> = self
             .parameters
             .iter()
-            .map(|it| {
-                (
-                    it.name.to_owned(),
-                    json!({"type": it.kind, "description": it.about}),
-                )
-            })
+            .map(|it| (it.name.to_owned(), it.schema()))
             .collect();
         let required: Vec<&str> = self
             .parameters
@@ -163,6 +207,19 @@ impl Tool {
         schema.insert("properties".to_owned(), properties.into());
         if !required.is_empty() {
             schema.insert("required".to_owned(), required.into());
+        }
+        schema
+    }
+}
+
+impl Parameter {
+    fn schema(&self) -> Value {
+        let mut schema = json!({"type": self.kind, "description": self.about});
+        if self.kind == "array" {
+            schema["items"] = json!({"type": "string"});
+        }
+        if !self.values.is_empty() {
+            schema["enum"] = self.values.into();
         }
         schema
     }

@@ -13,7 +13,7 @@ use crate::file::files;
 use crate::{Contexts, LogError, lock};
 
 /// Those that are derived anew, and those that served a step that is over.
-const COPIES: [&str; 14] = [
+const COPIES: [&str; 15] = [
     "messages.idx",
     "events.idx",
     "states.idx",
@@ -23,6 +23,7 @@ const COPIES: [&str; 14] = [
     "tools.jsonl",
     "facts.bin",
     "facts.new",
+    "embeddings.bin",
     "request.json",
     "reply.json",
     "transcript.txt",

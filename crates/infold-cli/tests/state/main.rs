@@ -1,6 +1,8 @@
 //! `infold state` and `infold layers`, and what requests show of a state.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod embeddings;
 
 use common::Home;
 use infold_testkit::{Answer, Script, Server, Step};
@@ -56,8 +58,8 @@ memory.short_term.working_variables
 memory.semantic.facts
   1 the table has 40 million rows [source: psql]
 work.plan
-  1 write it [status: done]
-  2 rehearse [status: done]
+  1 write it [status: completed]
+  2 rehearse [status: completed]
 ";
     assert!(told.contains(wanted), "{told}");
     assert!(
@@ -128,6 +130,18 @@ fn what_is_wrong_is_named_with_what_was_meant() {
         (
             "state T1 add policies x --tool y",
             "items of `system.policies` have no `tool`",
+        ),
+        (
+            "state T1 add plan x --status compelted",
+            "did you mean `completed`?",
+        ),
+        (
+            "state T1 add plan x --status nonsense",
+            "status is one of pending, in_progress, completed, blocked, cancelled",
+        ),
+        (
+            "state T1 load /dev/zero",
+            "/dev/zero: the file has more than 64 MiB",
         ),
     ] {
         let ran = home.run(line, b"");
@@ -225,4 +239,64 @@ fn a_view_that_is_sent_as_it_is_carries_the_state_too() {
     let body = server.requests().last().expect("a request").text();
     assert_eq!(body.matches("migrate the users table").count(), 1, "{body}");
     assert_eq!(body.matches("rehearse").count(), 1, "{body}");
+}
+
+#[test]
+fn a_plan_takes_the_statuses_of_agents_lists() {
+    let home = home();
+    home.tell("state T1 set plan one");
+    for (given, kept) in [
+        ("pending", "pending"),
+        ("todo", "pending"),
+        ("in_progress", "in_progress"),
+        ("inProgress", "in_progress"),
+        ("blocked", "blocked"),
+        ("canceled", "cancelled"),
+        ("done", "completed"),
+    ] {
+        let told = home.tell(&format!(
+            "state T1 done plan 1 --status {given}\nstate T1 get plan"
+        ));
+        assert!(told.contains(&format!("one [status: {kept}]")), "{told}");
+    }
+}
+
+#[test]
+fn the_state_is_shown_as_it_was_at_a_time() {
+    let home = home();
+    home.tell("state T1 set goal first");
+    let entries = home.objects("log T1");
+    let newest = entries.last().expect("an event");
+    let time = newest["timestamp"].as_str().expect("a time");
+    home.tell("state T1 set goal second");
+    let told = home.tell(&format!("state T1 get goal --at {time}"));
+    assert!(told.contains("first"), "{told}");
+    let built = home.tell(&format!("layers build T1 --max-tokens 400 --at {time}"));
+    assert!(built.contains("<goal>first</goal>"), "{built}");
+    let wrong = home.run("layers build T1 --at 1999-01-01", b"");
+    assert_eq!(wrong.code, 2, "there was nothing then");
+}
+
+#[test]
+fn a_number_of_tokens_may_have_a_unit_in_the_configuration() {
+    let home = home();
+    home.tell("state T1 load state.yaml");
+    home.config("layers:\n  max_tokens: 4k\n");
+    assert_eq!(home.objects("layers build T1")[0]["limit"], 3600);
+}
+
+#[test]
+fn an_export_says_that_the_state_stays_behind() {
+    let home = home();
+    let before = home.run("export T1", b"");
+    home.tell("state T1 load state.yaml");
+    let after = home.run("export T1", b"");
+    assert_eq!(before.stdout, after.stdout);
+    let said = |ran: &common::Ran| String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(!said(&before).contains("layered state"));
+    assert!(
+        said(&after).contains("no place for the layered state"),
+        "{}",
+        said(&after)
+    );
 }

@@ -1,0 +1,39 @@
+//! The order in which the items of a part are taken.
+
+use crate::{Attribute, BuildRequest, Field, Item};
+
+/// An observation is recent for so many milliseconds.
+const RECENT_MILLIS: u64 = 60_000;
+
+/// What makes an item be taken before others of its part: its priority, whether it is the only one of its field, whether it
+/// is recent, its relevance and its time.
+pub type Rank = (i64, bool, bool, f64, Option<u64>);
+
+/// Returns the rank of an item; `now` is in milliseconds since 1970.
+pub fn rank(field: Field, item: &Item, relevance: Option<f64>, now: u64) -> Rank {
+    let is_fresh = |time: u64| now.saturating_sub(time) < RECENT_MILLIS;
+    let is_recent = field == Field::Observations && item.time.is_some_and(is_fresh);
+    // A phase is worth more than the last of many permissions.
+    let is_single = !field.is_list();
+    let relevance = relevance.unwrap_or(0.0);
+    (item.priority, is_single, is_recent, relevance, item.time)
+}
+
+/// How well each item of a field matches the goal; none where that does not count.
+pub fn scores(
+    field: Field,
+    items: &[Item],
+    goal: &str,
+    request: &BuildRequest<'_>,
+) -> Option<Vec<Option<f64>>> {
+    let stated = |item: &Item| item.attribute(Attribute::Relevance)?.parse().ok();
+    if field == Field::Retrieved {
+        return Some(items.iter().map(stated).collect());
+    }
+    if !request.ranked.contains(&field) || goal.is_empty() {
+        return None;
+    }
+    let texts: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
+    let scores = (request.score)(goal, &texts);
+    (scores.len() == items.len()).then(|| scores.into_iter().map(Some).collect())
+}

@@ -88,7 +88,7 @@ impl McpArgs {
         let steps: StepTaker = Arc::new(move |task, step| {
             let (mut writer, repairs) = acquire(|| contexts.write(task))?;
             report_repairs(false, &repairs);
-            let taken = step.take(&mut writer, &Hooks::default())?;
+            let taken = step.take(&mut writer, &Hooks::default(), &transitions)?;
             // The step is recorded; the next write updates the registry too.
             warn(false, contexts.settle(task, &writer));
             Ok(taken.text)

@@ -52,7 +52,8 @@ pub fn take(
     out: &mut Output,
 ) -> CliResult {
     let mut open = open(contexts, task, out.is_json())?;
-    let taken = step.take(&mut open.writer, hooks);
+    // A person may change the phase as they like.
+    let taken = step.take(&mut open.writer, hooks, &Transitions::default());
     let taken = taken.map_err(|error| CliError::from(error).about(&open.name))?;
     print_step(contexts, &open, taken, out)
 }

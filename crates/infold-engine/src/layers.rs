@@ -10,7 +10,7 @@ mod situation;
 pub use change_json::{built_json, read_changes, state_json};
 pub use context::{
     ContextError, ContextRequest, RequestContext, build_context, build_state, condense_text,
-    request_context, show_changing,
+    request_context, show_changing, shows_context,
 };
 pub use derived::fill;
 pub use infold_layers as model;

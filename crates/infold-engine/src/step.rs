@@ -102,13 +102,18 @@ pub struct StepResult {
 type StepReport = (String, Value);
 
 impl Step {
-    /// Takes the step; hooks are run if it folds something.
-    pub fn take(&self, writer: &mut Writer, hooks: &Hooks) -> Result<StepResult, StepError> {
+    /// Takes the step; hooks are run if it folds something. A model may change the phase only along `transitions`.
+    pub fn take(
+        &self,
+        writer: &mut Writer,
+        hooks: &Hooks,
+        transitions: &Transitions,
+    ) -> Result<StepResult, StepError> {
         let permission = match self.fold_name() {
             Some(name) => Some(Permission::ask(hooks, writer.log(), name)?),
             None => None,
         };
-        let mut result = self.execute(writer)?;
+        let mut result = self.execute(writer, transitions)?;
         result.hook_error = permission.and_then(|permission| permission.tell(&result.json));
         Ok(result)
     }
@@ -123,7 +128,11 @@ impl Step {
         }
     }
 
-    fn execute(&self, writer: &mut Writer) -> Result<StepResult, StepError> {
+    fn execute(
+        &self,
+        writer: &mut Writer,
+        transitions: &Transitions,
+    ) -> Result<StepResult, StepError> {
         let before = tokens(writer.log())?;
         let (text, json) = match self {
             Step::Condense { from, to, text } => {
@@ -163,7 +172,7 @@ impl Step {
                 let text = format!("{id}: pinned a note");
                 (text, json!({"note": id.to_string()}))
             }
-            Step::State { author, changes } => change(writer, *author, changes)?,
+            Step::State { author, changes } => change(writer, *author, changes, transitions)?,
             Step::Unpin { what } => {
                 writer.unpin(*what)?;
                 let name = match what {
@@ -182,8 +191,9 @@ fn change(
     writer: &mut Writer,
     author: Author,
     changes: &[Change],
+    transitions: &Transitions,
 ) -> Result<StepReport, StepError> {
-    let changed = change_state(writer, author, changes, &Transitions::default());
+    let changed = change_state(writer, author, changes, transitions);
     let id = changed.map_err(|error| match error {
         StateError::Change(error) => Refused::State {
             why: explain_change(&error),

@@ -74,7 +74,7 @@ fn redo_rewind_and_fork_know_the_state() {
     writer.redo().expect("an undo");
     assert_eq!(state(writer).text(Field::Goal), Some("second"));
     let back = Step::read(br#"{"step":"rewind","to":1}"#).expect("a step");
-    back.take(writer, &infold::Hooks::default())
+    back.take(writer, &infold::Hooks::default(), &Transitions::default())
         .expect("a rewind");
     assert_eq!(
         state(writer).text(Field::Goal),

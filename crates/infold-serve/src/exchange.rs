@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use infold::turn::TooLongRequest;
 use infold::{Aim, PassAction};
-use infold_log::{EventId, Seq};
+use infold_log::{EventId, Seq, Size};
 use infold_store::{Failure, Usage};
 use infold_wire::ProviderError;
 use infold_wire::provider_error::RequestSize;
@@ -12,7 +12,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::conversations::{
-    Blocking, ConversationError, Core, Fitted, Placement, fold_due, fold_over, is_slow,
+    Blocking, ConversationError, Core, Fitted, InjectedContext, Placement, RequestAdditions, fold_due, fold_over, is_slow,
     is_unfolded, may_recall, tokens_up_to,
 };
 use crate::lookups::Lookups;
@@ -21,6 +21,7 @@ use crate::open_task::{Continuation, OpenTask};
 use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
 use crate::recorded_summary::RecordedSummary;
+use crate::splice::splice_contexts;
 use crate::tool_policy::RequestTools;
 use crate::{ModelCall, OutgoingBody};
 
@@ -50,6 +51,8 @@ pub struct Exchange {
     pub(crate) lookups: Option<Lookups>,
     /// What the policy for tools does to the request, if there is one.
     pub(crate) tools: Option<RequestTools>,
+    /// What it shows of the state of its task, if it shows anything.
+    context: Option<InjectedContext>,
     /// The provider refused a request with those tools: it is sent without them.
     pub(crate) lookups_refused: bool,
     /// The client's own bytes were sent because the provider refused a folded request.
@@ -68,6 +71,8 @@ pub(crate) struct SentSize {
     folds: usize,
     /// How many excerpts of hidden messages its last message carries.
     recalled: usize,
+    /// The tokens of what it shows of the state of its task.
+    layers: u64,
     /// It is not what the client sent.
     is_changed: bool,
 }
@@ -90,6 +95,7 @@ impl Exchange {
             named_window: None,
             lookups: None,
             tools: None,
+            context: None,
             lookups_refused: false,
             fell_back: false,
             parsed,
@@ -126,12 +132,23 @@ impl Exchange {
             // A client may ask for more than there is; a reply gets at most half of the window.
             profile.max_tokens = Some(asked.min(profile.window / 2));
         }
+        let window = profile.window;
+        let Some(context) = core.inject_context(call, parsed, &mut open, window, blocking) else {
+            return Ok(None);
+        };
+        self.context = context;
+        let added = self.context.as_ref().map(InjectedContext::system_size);
+        let added = added.unwrap_or_default();
+        let frame = core.frame_with_lookups(core.frame_size(call, parsed)?, open.log());
         let aim = Aim::of(&profile, None);
         let aim = Aim {
             factor: rule.aim.factor,
             recall: core.config.recall.limits(profile.window),
             recall_tool: core.recall_tool(call, parsed),
-            frame: core.frame_with_lookups(core.frame_size(call, parsed)?, open.log()),
+            frame: Size {
+                tokens: frame.tokens + added.tokens,
+                bytes: frame.bytes + added.bytes,
+            },
             ..aim.map_err(|error| ConversationError::Internal(error.to_string()))?
         };
         let Some(tools) = core.project_tools(call, parsed, open.log(), blocking)? else {
@@ -142,7 +159,7 @@ impl Exchange {
         if let Some(tools) = &self.tools {
             core.record_tools_shown(&mut open, &tools.line)?;
         }
-        self.window = profile.window;
+        self.window = window;
         self.rule = Some(ModelRule {
             profile,
             aim,
@@ -168,7 +185,7 @@ impl Exchange {
 
     /// Returns the response headers that tell the client of the exchange: names and values.
     pub fn headers(&self) -> Vec<(&'static str, String)> {
-        vec![
+        let mut headers = vec![
             ("x-infold-task", self.task.to_string()),
             ("x-infold-tokens-before", self.sent.before.to_string()),
             ("x-infold-tokens-after", self.sent.after.to_string()),
@@ -183,7 +200,11 @@ impl Exchange {
                 }
                 .to_owned(),
             ),
-        ]
+        ];
+        if self.core.config.layers.inject.value {
+            headers.push(("x-infold-layers", self.sent.layers.to_string()));
+        }
+        headers
     }
 
     /// Returns what an error without explanation means, by the size of the request.
@@ -358,13 +379,15 @@ impl Exchange {
             return Ok(Some(OutgoingBody::untouched(&call.body)));
         };
         let core = Arc::clone(&self.core);
+        // What is shown at the end is not there yet, or may be folded away with its message and shown again.
+        let folding = self.rule_for_folding(&rule);
         let may_block = blocking == Blocking::Allowed;
         loop {
             if open.continuation(self.last)? != Continuation::Nothing {
                 let fits = matches!(infold::will_manage(open.log(), &rule.aim), Ok(None));
                 // As long as nothing has to be folded, a fork can wait for the reply.
                 if fits && is_unfolded(&open) {
-                    return self.send_untouched(call, &open, &rule).map(Some);
+                    return self.send_unfolded(call, &mut open, &rule).map(Some);
                 }
                 if !may_block {
                     return Ok(None);
@@ -374,7 +397,8 @@ impl Exchange {
                 open = fork;
             }
             if self.parsed.params.previous.is_some() && core.is_partial(self.task)? {
-                return self.send_untouched(call, &open, &rule).map(Some);
+                self.show_context(&mut open);
+                return self.send_unfolded(call, &mut open, &rule).map(Some);
             }
             while let Some(fold) = fold_over(&open, self.last)? {
                 if !may_block {
@@ -387,14 +411,14 @@ impl Exchange {
                 return self.send_untouched(call, &open, &rule).map(Some);
             }
             let step_before = open.log().state().step();
-            let mut due = fold_due(open.log(), &rule)?;
+            let mut due = fold_due(open.log(), &folding)?;
             if due.is_some() && !may_block {
                 return Ok(None);
             }
             if let Some(fold) = &due
                 && core.apply_prefetched(&mut open, fold)?
             {
-                due = fold_due(open.log(), &rule)?;
+                due = fold_due(open.log(), &folding)?;
             }
             if let (Some(fold), None) = (&due, &summary)
                 && !open.is_preparing
@@ -424,10 +448,15 @@ impl Exchange {
                 if !may_block {
                     return Ok(None);
                 }
-                core.recall(&mut open, &rule);
+                core.recall(&mut open, &folding);
             }
-            let (tools, may_look_up) = (self.tools.as_ref(), !self.lookups_refused);
-            let fitted = core.assemble(call, &self.parsed, &mut open, &rule, tools, may_look_up)?;
+            self.show_context(&mut open);
+            let additions = RequestAdditions {
+                tools: self.tools.as_ref(),
+                context: self.context.as_ref(),
+                may_look_up: !self.lookups_refused,
+            };
+            let fitted = core.assemble(call, &self.parsed, &mut open, &rule, additions)?;
             self.remember_retry_fold(step_before, &open);
             let has_summary = open.is_preparing || open.prepared.is_some();
             drop(open);
@@ -435,6 +464,20 @@ impl Exchange {
                 core.prefetch_if_due(self.task, call, &rule, fitted.after);
             }
             return Ok(Some(self.send_fitted(call, fitted)));
+        }
+    }
+
+    /// Returns the rule with room for what the request shows at its end.
+    fn rule_for_folding(&self, rule: &ModelRule) -> ModelRule {
+        let mut rule = rule.clone();
+        let end = self.context.as_ref().map(InjectedContext::end_tokens);
+        rule.aim.frame.tokens += end.unwrap_or(0);
+        rule
+    }
+
+    fn show_context(&self, open: &mut TaskLease) {
+        if let Some(context) = &self.context {
+            self.core.show_context(open, context);
         }
     }
 
@@ -450,10 +493,31 @@ impl Exchange {
             counted: fitted.counted,
             folds: fitted.folds,
             recalled: fitted.recalled,
+            layers: self.context.as_ref().map_or(0, InjectedContext::tokens),
             bytes: fitted.outgoing.len(),
             is_changed: fitted.outgoing != OutgoingBody::untouched(&call.body),
         };
         fitted.outgoing
+    }
+
+    /// Sends the request as it came, with what it shows of the state of its task.
+    fn send_unfolded(
+        &mut self,
+        call: &ModelCall,
+        open: &mut OpenTask,
+        rule: &ModelRule,
+    ) -> Result<OutgoingBody, ConversationError> {
+        self.send_untouched(call, open, rule)?;
+        let OpenTask { path, writer, .. } = open;
+        let log = writer.log();
+        let mut outgoing = splice_contexts(call, &self.parsed, log, path.follow(log)?)?;
+        if let Some(context) = &self.context {
+            outgoing = context.apply(&self.parsed, outgoing);
+            self.sent.layers = context.tokens();
+        }
+        self.sent.bytes = outgoing.len();
+        self.sent.is_changed = outgoing != OutgoingBody::untouched(&call.body);
+        Ok(outgoing)
     }
 
     /// Sends the request as it came.
@@ -472,9 +536,7 @@ impl Exchange {
             after: tokens,
             counted,
             bytes: call.body.len(),
-            folds: 0,
-            recalled: 0,
-            is_changed: false,
+            ..SentSize::default()
         };
         Ok(OutgoingBody::untouched(&call.body))
     }

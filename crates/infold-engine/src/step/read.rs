@@ -20,7 +20,7 @@ const STEPS: [(&str, &[&str]); 11] = [
     ("pin", &["seq"]),
     ("note", &["text"]),
     ("unpin", &["seq", "note"]),
-    ("state", &["changes"]),
+    ("state", &["changes", "author"]),
 ];
 
 /// The share of the visible rounds that `truncate` hides by default.
@@ -106,7 +106,7 @@ impl StepObject<'_> {
                 text: self.text("text")?,
             },
             "state" => Step::State {
-                author: Author::Person,
+                author: self.author()?,
                 changes: read_changes(self.get("changes"))?,
             },
             _ => Step::Unpin {
@@ -117,6 +117,14 @@ impl StepObject<'_> {
                 },
             },
         })
+    }
+
+    fn author(&self) -> Result<Author, String> {
+        match self.get("author").map(Value::as_str) {
+            None | Some(Some("person")) => Ok(Author::Person),
+            Some(Some("model")) => Ok(Author::Model),
+            Some(_) => Err(self.wrong("author", "\"person\" or \"model\"")),
+        }
     }
 
     fn rewind(&self) -> Result<Step, String> {

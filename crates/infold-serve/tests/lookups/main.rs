@@ -11,3 +11,4 @@ mod offers;
 mod endings;
 mod later;
 mod policy;
+mod layers;

@@ -412,9 +412,8 @@ fn print_turn(
         });
         if !turned.refusals.is_empty() {
             let refused = turned.refusals.iter();
-            let refused = refused.map(
-                |it| json!({"name": it.tool, "id": it.call, "told": it.told}),
-            );
+            let refused =
+                refused.map(|it| json!({"name": it.tool, "id": it.call, "told": it.told}));
             object["refused"] = refused.collect::<Vec<_>>().into();
         }
         if !live.reasoning.is_empty() {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use infold::Hooks;
+use infold::layers::model::Transitions;
 use infold_serve::mcp::{History, Scope, StdioError, StepTaker, serve_stdio};
 use infold_store::Contexts;
 use tracing_subscriber::filter::LevelFilter;
@@ -88,7 +89,7 @@ impl McpArgs {
         let steps: StepTaker = Arc::new(move |task, step| {
             let (mut writer, repairs) = acquire(|| contexts.write(task))?;
             report_repairs(false, &repairs);
-            let taken = step.take(&mut writer, &Hooks::default(), &transitions)?;
+            let taken = step.take(&mut writer, &Hooks::default(), &Transitions::default())?;
             // The step is recorded; the next write updates the registry too.
             warn(false, contexts.settle(task, &writer));
             Ok(taken.text)

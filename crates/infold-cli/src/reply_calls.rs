@@ -110,7 +110,9 @@ pub fn print_refused(refusals: &[RefusalLine], task: &str, has_others: bool) {
     }
     if !refusals.is_empty() && !has_others {
         let task = short(task);
-        let text = format!("the model is told so with the next message; `infold ask {task}` lets it go on");
+        let text = format!(
+            "the model is told so with the next message; `infold ask {task}` lets it go on"
+        );
         say(false, text);
     }
 }

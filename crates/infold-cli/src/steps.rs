@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use infold::Hooks;
+use infold::layers::model::Transitions;
 use infold::step::{Step, StepResult, fork_at};
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Point, Seq};

@@ -16,7 +16,7 @@ pub use derived::fill;
 pub use infold_layers as model;
 pub use situation::task_situation;
 pub use state_file::{StateFileError, read_state_file};
-pub use state_log::{StateError, change_state, read_state};
+pub use state_log::{StateError, change_state, keep_state, read_state, state_in_force};
 
 /// Returns the field whose name looks most like `name`, if any looks like it at all.
 pub fn nearest_field(name: &str) -> Option<infold_layers::Field> {

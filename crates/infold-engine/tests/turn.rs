@@ -115,7 +115,7 @@ impl World {
             hooks: &Hooks::default(),
             frame,
             layers: None,
-        tools: None,
+            tools: None,
         };
         call(&mut talk)
     }

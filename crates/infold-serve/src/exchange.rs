@@ -1,5 +1,7 @@
 //! One request under way: folded to fit, and folded harder if the provider refuses it.
 
+mod sent;
+
 use std::sync::Arc;
 
 use infold::turn::TooLongRequest;
@@ -12,8 +14,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::conversations::{
-    Blocking, ConversationError, Core, Fitted, InjectedContext, Placement, RequestAdditions, fold_due, fold_over, is_slow,
-    is_unfolded, may_recall, tokens_up_to,
+    Blocking, ConversationError, Core, InjectedContext, Placement, RequestAdditions, fold_due,
+    fold_over, is_slow, is_unfolded, may_recall, tokens_up_to,
 };
 use crate::lookups::Lookups;
 use crate::model_rules::ModelRule;
@@ -21,9 +23,9 @@ use crate::open_task::{Continuation, OpenTask};
 use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
 use crate::recorded_summary::RecordedSummary;
-use crate::splice::splice_contexts;
 use crate::tool_policy::RequestTools;
 use crate::{ModelCall, OutgoingBody};
+use sent::SentSize;
 
 /// A request under way, from its placement in a task until its reply is recorded or has failed.
 ///
@@ -57,24 +59,6 @@ pub struct Exchange {
     pub(crate) lookups_refused: bool,
     /// The client's own bytes were sent because the provider refused a folded request.
     pub(crate) fell_back: bool,
-}
-
-/// The size of what was sent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SentSize {
-    /// The tokens of the whole conversation.
-    before: u64,
-    /// The tokens of what was sent, as the model counts and as we count.
-    after: u64,
-    pub counted: u64,
-    bytes: u64,
-    folds: usize,
-    /// How many excerpts of hidden messages its last message carries.
-    recalled: usize,
-    /// The tokens of what it shows of the state of its task.
-    layers: u64,
-    /// It is not what the client sent.
-    is_changed: bool,
 }
 
 /// How often more is folded because the provider refused a request as too long.
@@ -181,30 +165,6 @@ impl Exchange {
     /// Says whether the client wants a stream.
     pub fn is_stream(&self) -> bool {
         self.parsed.stream
-    }
-
-    /// Returns the response headers that tell the client of the exchange: names and values.
-    pub fn headers(&self) -> Vec<(&'static str, String)> {
-        let mut headers = vec![
-            ("x-infold-task", self.task.to_string()),
-            ("x-infold-tokens-before", self.sent.before.to_string()),
-            ("x-infold-tokens-after", self.sent.after.to_string()),
-            ("x-infold-folds", self.sent.folds.to_string()),
-            ("x-infold-recalled", self.sent.recalled.to_string()),
-            (
-                "x-infold-recall-tool",
-                if self.offers_lookups() {
-                    "offered"
-                } else {
-                    "off"
-                }
-                .to_owned(),
-            ),
-        ];
-        if self.core.config.layers.inject.value {
-            headers.push(("x-infold-layers", self.sent.layers.to_string()));
-        }
-        headers
     }
 
     /// Returns what an error without explanation means, by the size of the request.
@@ -465,80 +425,6 @@ impl Exchange {
             }
             return Ok(Some(self.send_fitted(call, fitted)));
         }
-    }
-
-    /// Returns the rule with room for what the request shows at its end.
-    fn rule_for_folding(&self, rule: &ModelRule) -> ModelRule {
-        let mut rule = rule.clone();
-        let end = self.context.as_ref().map(InjectedContext::end_tokens);
-        rule.aim.frame.tokens += end.unwrap_or(0);
-        rule
-    }
-
-    fn show_context(&self, open: &mut TaskLease) {
-        if let Some(context) = &self.context {
-            self.core.show_context(open, context);
-        }
-    }
-
-    fn send_fitted(&mut self, call: &ModelCall, fitted: Fitted) -> OutgoingBody {
-        let budget = self.rule.as_ref().map(|rule| &rule.aim.budget);
-        let (task, sent) = (self.task, fitted.after);
-        let judge = self.tools.as_ref().map(RequestTools::judge);
-        let offer = fitted.lookups;
-        self.lookups = Lookups::new(task, &self.parsed, offer, judge, (budget, sent));
-        self.sent = SentSize {
-            before: fitted.before,
-            after: fitted.after,
-            counted: fitted.counted,
-            folds: fitted.folds,
-            recalled: fitted.recalled,
-            layers: self.context.as_ref().map_or(0, InjectedContext::tokens),
-            bytes: fitted.outgoing.len(),
-            is_changed: fitted.outgoing != OutgoingBody::untouched(&call.body),
-        };
-        fitted.outgoing
-    }
-
-    /// Sends the request as it came, with what it shows of the state of its task.
-    fn send_unfolded(
-        &mut self,
-        call: &ModelCall,
-        open: &mut OpenTask,
-        rule: &ModelRule,
-    ) -> Result<OutgoingBody, ConversationError> {
-        self.send_untouched(call, open, rule)?;
-        let OpenTask { path, writer, .. } = open;
-        let log = writer.log();
-        let mut outgoing = splice_contexts(call, &self.parsed, log, path.follow(log)?)?;
-        if let Some(context) = &self.context {
-            outgoing = context.apply(&self.parsed, outgoing);
-            self.sent.layers = context.tokens();
-        }
-        self.sent.bytes = outgoing.len();
-        self.sent.is_changed = outgoing != OutgoingBody::untouched(&call.body);
-        Ok(outgoing)
-    }
-
-    /// Sends the request as it came.
-    fn send_untouched(
-        &mut self,
-        call: &ModelCall,
-        open: &OpenTask,
-        rule: &ModelRule,
-    ) -> Result<OutgoingBody, ConversationError> {
-        let (counted, tokens) = self.unfolded_tokens(open, rule)?;
-        let judge = self.tools.as_ref().map(RequestTools::judge);
-        let budget = Some(&rule.aim.budget);
-        self.lookups = Lookups::new(self.task, &self.parsed, None, judge, (budget, tokens));
-        self.sent = SentSize {
-            before: tokens,
-            after: tokens,
-            counted,
-            bytes: call.body.len(),
-            ..SentSize::default()
-        };
-        Ok(OutgoingBody::untouched(&call.body))
     }
 
     pub(crate) fn record_failure(

@@ -60,9 +60,8 @@ pub use plain_text::{append_plain_text, append_words};
 pub use provider_error::ProviderError;
 pub use render::{
     CONTEXT_HEAD, CONTEXT_TAIL, EMPTY_PLACEHOLDER, INTERRUPTED_RESULT, RECALLED_HEAD,
-    RenderedMessage, append_system_text, append_text,
-    clip_result, part_text, render_round, render_stand_in, render_stub, render_text,
-    without_thinking,
+    RenderedMessage, append_system_text, append_text, clip_result, part_text, render_round,
+    render_stand_in, render_stub, render_text, without_thinking,
 };
 pub use reply::{Delivery, Reply, ReplyDelta, ReplyError, ReplyReader, StopReason, TokenUsage};
 pub use title::title_of;

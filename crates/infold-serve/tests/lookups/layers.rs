@@ -236,6 +236,7 @@ fn a_retry_has_the_same_bytes() {
         client.post();
         let sent = last(&office);
         assert!(last_message(&sent).contains("rehearse"), "{wire}");
+        office.say(wire, &[vec![Block::Text("Otherwise.".to_owned())]]);
         client.post();
         assert_eq!(last(&office).body, sent.body, "{wire} {stream}");
         office.next([Step::error(500, "{}")]);
@@ -243,8 +244,12 @@ fn a_retry_has_the_same_bytes() {
         assert_eq!(last(&office).body, sent.body, "{wire} {stream}");
         client.turn();
         assert_eq!(last(&office).body, sent.body, "{wire} {stream}");
-        assert_eq!(recorded(&client).len(), 1, "{wire}");
         client.turn();
+        assert_eq!(
+            last(&office).text().matches("rehearse").count(),
+            1,
+            "{wire}"
+        );
         let (before, after) = (sent.messages(), last(&office).messages());
         assert_eq!(after[..before.len()], before[..], "{wire} {stream}");
         office.is_accepted();
@@ -277,24 +282,17 @@ fn a_fold_hides_it_with_its_round_and_it_is_shown_again() {
         client.turn();
         set(&client, "rehearse on a copy");
         client.turn();
-        let mut folded = None;
-        for turn in 0..60 {
+        let is_folded = (0..60).any(|turn| {
             client.messages.pop();
             client.ask(&format!(
                 "Question {turn}: {}",
                 "tell me more about it ".repeat(60)
             ));
-            let answer = client.post();
-            assert_eq!(answer.status, 200, "{wire} {}", answer.text());
+            let count = client.messages.len();
             client.turn();
-            if answer.header("x-infold-folds") != Some("0") {
-                folded = Some(answer);
-                break;
-            }
-        }
-        let folded = folded.expect("a fold");
-        let tokens = folded.header("x-infold-layers").expect("a header");
-        assert!(tokens.parse::<u64>().expect("a number") > 20, "{tokens}");
+            last(&office).messages().len() < count
+        });
+        assert!(is_folded, "{wire}");
         let seen = last(&office);
         assert_eq!(
             seen.text().matches("</work_buffer>").count(),
@@ -306,9 +304,56 @@ fn a_fold_hides_it_with_its_round_and_it_is_shown_again() {
         assert!(prompt(wire, &seen).contains("migrate"), "{wire}");
         assert_eq!(recorded(&client).len(), 2, "{wire}");
         let before = seen.messages();
+        let answer = client.post();
+        let sent = last(&office);
+        assert_eq!(
+            sent.messages()[..before.len()],
+            before[..],
+            "{wire} {stream}"
+        );
+        let tokens = answer.header("x-infold-layers").expect("a header");
+        assert!(tokens.parse::<u64>().expect("a number") > 20, "{tokens}");
+        // A retry of a folded request, too, has the same bytes.
+        client.post();
+        assert_eq!(last(&office).body, sent.body, "{wire} {stream}");
+        office.is_accepted();
+    });
+}
+
+#[test]
+fn a_client_that_goes_back_keeps_the_state() {
+    every_way(|wire, stream| {
+        let office = office();
+        let mut client = client(&office, wire, stream);
+        let first = client.messages.clone();
         client.turn();
-        let after = last(&office).messages();
-        assert_eq!(after[..before.len()], before[..], "{wire} {stream}");
+        client.turn();
+        let all = client.messages.clone();
+        set(&client, "rehearse on a copy");
+        // It asks its first question again, and goes on from another answer.
+        client.messages = first.clone();
+        office.say(wire, &[vec![Block::Text("Otherwise.".to_owned())]]);
+        let answer = client.post();
+        client.task = answer.header("x-infold-task").map(str::to_owned);
+        assert!(prompt(wire, &last(&office)).contains("migrate"), "{wire}");
+        let reply = crate::client::read(wire, stream, &answer.body);
+        for message in &reply.messages {
+            let message = serde_json::from_slice(message).expect("JSON");
+            client.messages.push(message);
+        }
+        client.ask("Why?");
+        client.task = None;
+        client.turn();
+        let seen = last(&office);
+        assert!(prompt(wire, &seen).contains("migrate"), "{wire} {stream}");
+        assert!(last_message(&seen).contains("rehearse"), "{wire} {stream}");
+        // The other branch has it, too.
+        client.messages = all;
+        client.task = None;
+        client.turn();
+        let seen = last(&office);
+        assert!(prompt(wire, &seen).contains("migrate"), "{wire} {stream}");
+        assert!(last_message(&seen).contains("rehearse"), "{wire} {stream}");
         office.is_accepted();
     });
 }
@@ -322,8 +367,7 @@ fn blocks_and_their_marks_stay_where_they_are() {
         {"type": "text", "text": "You are an agent."},
         {"type": "text", "text": "Be brief.", "cache_control": mark},
     ]);
-    let marked =
-        |text: &str| json!({"role": "user", "content": [{"type": "text", "text": text, "cache_control": mark}]});
+    let marked = |text: &str| json!({"role": "user", "content": [{"type": "text", "text": text, "cache_control": mark}]});
     client.messages[0] = marked("What is to be done?");
     client.turn();
     set(&client, "rehearse on a copy");
@@ -367,7 +411,8 @@ fn a_stored_conversation_stays_stored() {
         let reply = client.turn();
         set(&client, "rehearse on a copy");
         let ask = |client: &mut Client<'_>, id: Option<&String>, input: Value| {
-            client.members["previous_response_id"] = id.map_or(Value::Null, |id| id.as_str().into());
+            client.members["previous_response_id"] =
+                id.map_or(Value::Null, |id| id.as_str().into());
             let mut body: Value = serde_json::from_slice(&client.body()).expect("JSON");
             body["input"] = input;
             let answer = office
@@ -380,7 +425,10 @@ fn a_stored_conversation_stays_stored() {
         let reply = ask(&mut client, reply.id.as_ref(), json!("And then?"));
         let seen = last(&office).text();
         assert!(seen.contains("previous_response_id"), "{seen}");
-        assert!(seen.contains(r#""input":"And then?\n\n<context>"#), "{seen}");
+        assert!(
+            seen.contains(r#""input":"And then?\n\n<context>"#),
+            "{seen}"
+        );
         assert!(seen.contains("migrate"), "{seen}");
         // The provider has what was shown: it is not repeated.
         office.say(Wire::Responses, &[vec![Block::Text("No.".to_owned())]]);
@@ -466,7 +514,8 @@ fn a_provider_of_another_wire_gets_it_too() {
 #[test]
 fn look_ups_and_a_policy_work_beside_it() {
     every_way(|wire, stream| {
-        let config = format!("{INJECT}serve:\n  recall_tool: true\ntools:\n  permissions: [read]\n");
+        let config =
+            format!("{INJECT}serve:\n  recall_tool: true\ntools:\n  permissions: [read]\n");
         let office = Office::with(Model::picky(), &config);
         let mut client = Client::new(&office, wire, stream, "the settings");
         client.turn();
@@ -493,7 +542,11 @@ fn look_ups_and_a_policy_work_beside_it() {
         let before = seen.messages();
         client.turn();
         let seen = last(&office);
-        assert_eq!(seen.messages()[..before.len()], before[..], "{wire} {stream}");
+        assert_eq!(
+            seen.messages()[..before.len()],
+            before[..],
+            "{wire} {stream}"
+        );
         assert_eq!(seen.text().matches("rehearse").count(), 1, "{wire}");
         office.is_accepted();
     });
@@ -501,10 +554,7 @@ fn look_ups_and_a_policy_work_beside_it() {
 
 #[test]
 fn a_state_that_does_not_fit_is_not_shown_and_the_request_goes_on() {
-    let office = Office::with(
-        Model::picky(),
-        "layers:\n  inject: true\n  max_tokens: 5\n",
-    );
+    let office = Office::with(Model::picky(), "layers:\n  inject: true\n  max_tokens: 5\n");
     let mut client = client(&office, Wire::Chat, false);
     client.turn();
     set(&client, "rehearse on a copy");

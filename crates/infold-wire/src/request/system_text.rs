@@ -82,14 +82,19 @@ mod tests {
                 r#"[{"type":"text","text":"be","cache_control":{"type":"ephemeral"}} ]"#,
             ),
             (Wire::Responses, r#""be""#),
-            (Wire::Gemini, r#"{"role":"system","parts":[{"text":"be"}] }"#),
+            (
+                Wire::Gemini,
+                r#"{"role":"system","parts":[{"text":"be"}] }"#,
+            ),
             (Wire::Gemini, r#"{"parts":[]}"#),
         ];
         let mut shown: Vec<String> = values
             .iter()
             .map(|(wire, value)| appended(*wire, Some(value)))
             .collect();
-        shown.extend([Wire::Anthropic, Wire::Responses, Wire::Gemini].map(|wire| appended(wire, None)));
+        shown.extend(
+            [Wire::Anthropic, Wire::Responses, Wire::Gemini].map(|wire| appended(wire, None)),
+        );
         insta::assert_snapshot!(shown.join("\n"), @r#"
         "be \u00e9\n\nmore \"of\" it" 
         "more \"of\" it"

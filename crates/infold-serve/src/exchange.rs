@@ -14,8 +14,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::conversations::{
-    Blocking, ConversationError, Core, InjectedContext, Placement, RequestAdditions, fold_due,
-    fold_over, is_slow, is_unfolded, may_recall, tokens_up_to,
+    Blocking, ConversationError, Core, InjectedContext, Placement, fold_due, fold_over, is_slow,
+    is_unfolded, may_recall, tokens_up_to,
 };
 use crate::lookups::Lookups;
 use crate::model_rules::ModelRule;
@@ -411,11 +411,7 @@ impl Exchange {
                 core.recall(&mut open, &folding);
             }
             self.show_context(&mut open);
-            let additions = RequestAdditions {
-                tools: self.tools.as_ref(),
-                context: self.context.as_ref(),
-                may_look_up: !self.lookups_refused,
-            };
+            let additions = self.additions();
             let fitted = core.assemble(call, &self.parsed, &mut open, &rule, additions)?;
             self.remember_retry_fold(step_before, &open);
             let has_summary = open.is_preparing || open.prepared.is_some();

@@ -62,9 +62,10 @@ fn clients_talk_on_while_their_task_gets_a_state() {
         let mut asked = server.requests();
         asked.retain(|seen| seen.wire().is_some());
         assert_eq!(asked.len(), 3, "{client}");
-        let holds = |text: &str| asked.iter().map(|it| it.text().matches(text).count());
-        assert_eq!(holds("migrate").collect::<Vec<_>>(), [0, 1, 1], "{client}");
-        assert_eq!(holds("rehearse").collect::<Vec<_>>(), [0, 1, 1], "{client}");
+        for text in ["migrate", "rehearse"] {
+            let held = asked.iter().map(|it| it.text().matches(text).count());
+            assert_eq!(held.collect::<Vec<_>>(), [0, 1, 1], "{client}: {text}");
+        }
         let (before, after) = (asked[1].messages(), asked[2].messages());
         assert_eq!(after[..before.len()], before[..], "{client}");
         drop(serve);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Exchange;
-use crate::conversations::{ConversationError, Fitted, InjectedContext};
+use crate::conversations::{ConversationError, Fitted, InjectedContext, RequestAdditions};
 use crate::lookups::Lookups;
 use crate::model_rules::ModelRule;
 use crate::open_task::OpenTask;
@@ -63,6 +63,15 @@ impl Exchange {
             rule.to_mut().aim.frame.tokens += end;
         }
         rule
+    }
+
+    /// Returns what is added to the request, beside folds.
+    pub(super) fn additions(&self) -> RequestAdditions<'_> {
+        RequestAdditions {
+            tools: self.tools.as_ref(),
+            context: self.context.as_ref(),
+            may_look_up: !self.lookups_refused,
+        }
     }
 
     pub(super) fn show_context(&self, open: &mut TaskLease) {

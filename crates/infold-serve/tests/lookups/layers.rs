@@ -1,7 +1,7 @@
 //! The layered state of a task in the requests that pass.
 
 use infold_log::EventId;
-use infold_store::What;
+use infold_store::{Contexts, Durability, What};
 use infold_testkit::{Model, Seen, Step};
 use infold_wire::{Json, Wire};
 use serde_json::{Value, json};
@@ -573,4 +573,76 @@ fn without_the_setting_nothing_is_shown() {
     let answer = client.post();
     assert_eq!(answer.header("x-infold-layers"), None);
     assert_eq!(last(&office).body, Some(own));
+}
+
+#[test]
+fn what_cannot_be_recorded_is_not_inserted() {
+    for wire in [Wire::Chat, Wire::Anthropic] {
+        let office = office();
+        let mut client = client(&office, wire, false);
+        client.turn();
+        set(&client, "rehearse on a copy");
+        client.turn();
+        let before = last(&office).messages();
+        set(&client, "write the migration");
+        // Another process has the task, and keeps it.
+        let task = client.task.as_ref().expect("a task").parse();
+        let task = task.expect("an id");
+        office.proxy.conversations.release(task);
+        let contexts = Contexts::new(office.proxy.directory().path(), Durability::Never);
+        let writer = contexts.write(task).expect("a writer");
+        let answer = client.post();
+        assert_eq!(answer.status, 200, "{wire} {}", answer.text());
+        assert_eq!(answer.header("x-infold-task"), None, "{wire}: unrecorded");
+        let seen = last(&office);
+        assert!(!seen.text().contains("write the migration"), "{wire}");
+        assert!(prompt(wire, &seen).contains("migrate"), "{wire}");
+        assert_eq!(seen.messages()[..before.len()], before[..], "{wire}");
+        drop(writer);
+        client.turn();
+        let seen = last(&office);
+        assert!(
+            last_message(&seen).contains("write the migration"),
+            "{wire}"
+        );
+        office.is_accepted();
+    }
+}
+
+#[test]
+fn room_is_kept_for_a_state_that_changes_with_every_request() {
+    const THRESHOLD_TOKENS: u64 = 9_600;
+    // Counting is not exact to the token.
+    const SLACK_TOKENS: u64 = 100;
+    let config = format!("{INJECT}context_storage:\n  compression_threshold: 0.6\n");
+    let office = Office::with(Model::picky(), &config);
+    let mut client = client(&office, Wire::Chat, false);
+    client.turn();
+    let mut folds = 0;
+    for turn in 0..40 {
+        set(
+            &client,
+            &format!("{turn} {}", "rehearse it on a copy ".repeat(250)),
+        );
+        client.messages.pop();
+        client.ask(&format!("{turn} {}", "tell me more ".repeat(60)));
+        let answer = client.post();
+        let header = |name: &str| {
+            let value = answer.header(name).expect("a header");
+            value.parse::<u64>().expect("a number")
+        };
+        let (after, layers) = (header("x-infold-tokens-after"), header("x-infold-layers"));
+        assert!((1_000..1_600).contains(&layers), "{layers}");
+        assert!(
+            after <= THRESHOLD_TOKENS + SLACK_TOKENS,
+            "{turn}: {after} tokens, {layers} of them the state"
+        );
+        folds = folds.max(header("x-infold-folds"));
+        let reply = crate::client::read(Wire::Chat, false, &answer.body);
+        let reply = serde_json::from_slice(&reply.messages[0]).expect("JSON");
+        client.messages.push(reply);
+        client.ask("And then?");
+    }
+    assert!(folds > 0);
+    office.is_accepted();
 }

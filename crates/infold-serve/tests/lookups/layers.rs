@@ -622,7 +622,7 @@ fn room_is_kept_for_a_state_that_changes_with_every_request() {
     for turn in 0..40 {
         set(
             &client,
-            &format!("{turn} {}", "rehearse it on a copy ".repeat(250)),
+            &format!("{turn} {}", "rehearse it on a copy ".repeat(200)),
         );
         client.messages.pop();
         client.ask(&format!("{turn} {}", "tell me more ".repeat(60)));

@@ -137,7 +137,6 @@ mod tests {
             r#"{"role":"developer","content":[{"type":"text","text":"be"}]}"#,
             r#"{"type":"message","role":"developer","content":[{"type":"input_text","text":"be"}]}"#,
             r#"{"role":"user","content":"be"}"#,
-            r#"{"role":"system","content":null}"#,
         ];
         let shown = lines.map(|line| {
             let message = Message::parse(line.as_bytes()).expect("a message");

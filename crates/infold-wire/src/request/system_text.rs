@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_text_follows_the_system_prompt_of_each_wire() {
         let values = [
-            (Wire::Anthropic, r#" "be \u00e9" "#),
+            (Wire::Anthropic, r#""be \u00e9""#),
             (Wire::Anthropic, r#""""#),
             (Wire::Anthropic, "null"),
             (Wire::Anthropic, "[]"),
@@ -96,7 +96,7 @@ mod tests {
             [Wire::Anthropic, Wire::Responses, Wire::Gemini].map(|wire| appended(wire, None)),
         );
         insta::assert_snapshot!(shown.join("\n"), @r#"
-        "be \u00e9\n\nmore \"of\" it" 
+        "be \u00e9\n\nmore \"of\" it"
         "more \"of\" it"
         "more \"of\" it"
         [{"type":"text","text":"more \"of\" it"}]

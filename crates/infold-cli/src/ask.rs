@@ -3,6 +3,7 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::Args;
+use infold::layers::task_situation;
 use infold::turn::{is_unanswered, mark_delivered, undelivered_reply};
 use infold::{CallFailure, Config, Connection, ManageError, TurnContext, TurnError, TurnReply};
 use infold_log::{EventId, Past as _, Role, Seq, Span};
@@ -18,7 +19,7 @@ use crate::live_reply::LiveReply;
 use crate::manage::task_model;
 use crate::model_call::{CallArgs, ModelCall, TaskFacts};
 use crate::output::{Output, note, number, warn};
-use crate::reply_calls::{ReplyCall, print_waiting, reply_calls};
+use crate::reply_calls::{ReplyCall, print_refused, print_waiting, waiting_calls};
 use crate::steps::{OpenedTask, open};
 
 /// The arguments of `infold ask`.
@@ -180,6 +181,7 @@ fn ask_task(
             metadata: Metadata::read(log.dir())?,
             model: task_model(contexts, log)?,
             has_reply: has_reply(log)?,
+            situation: task_situation(log, log.state().shown(), infold_store::now())?,
         };
         ModelCall::new(contexts, config, args, facts, json).map(Some)
     };
@@ -258,6 +260,7 @@ fn turn(
             hooks: &setup.hooks,
             frame: call.frame.clone(),
             layers: Some(&call.layers),
+            tools: call.tools.as_ref(),
         };
         let mut handle = |news: infold::TurnEvent<'_>| live.handle(news);
         if has_prompt {
@@ -293,7 +296,7 @@ fn print_recorded(writer: &Writer, reply: Span, task: &str, out: &mut Output) ->
     }
     live.print();
     live.finish(None)?;
-    let calls = reply_calls(writer, reply, None)?;
+    let calls = waiting_calls(writer, reply, None)?;
     if out.is_json() {
         let listed: Vec<_> = calls.iter().map(ReplyCall::json).collect();
         out.object(&json!({
@@ -391,7 +394,7 @@ fn print_turn(
     out: &mut Output,
 ) -> CliResult {
     let task = &open.id.to_string();
-    let calls = reply_calls(&open.writer, turned.reply, Some(&turned.stop))?;
+    let calls = waiting_calls(&open.writer, turned.reply, Some(&turned.stop))?;
     if out.is_json() {
         let usage = turned.usage.as_ref().map(|usage| {
             json!({
@@ -407,6 +410,12 @@ fn print_turn(
             "stop": turned.stop.name(), "usage": usage, "estimate": turned.estimate,
             "factor": turned.factor, "requests": turned.requests,
         });
+        if !turned.refusals.is_empty() {
+            let refused = turned.refusals.iter();
+            let refused =
+                refused.map(|it| json!({"name": it.tool, "id": it.call, "told": it.told}));
+            object["refused"] = refused.collect::<Vec<_>>().into();
+        }
         if !live.reasoning.is_empty() {
             object["reasoning"] = live.reasoning.as_str().into();
         }
@@ -428,6 +437,7 @@ fn print_turn(
         parts.push(format!("ended early: {}", turned.stop.name()));
     }
     note(false, parts.join("; "));
+    print_refused(&turned.refusals, task, !calls.is_empty());
     print_waiting(&calls, task);
     Ok(())
 }

@@ -58,8 +58,11 @@ pub fn run(
         let text = "agents start this command and talk to it; `infold mcp --print-config AGENT` prints what to tell them";
         note(out.is_json(), text);
     }
-    let history = History::new(contexts.clone(), args.scope()?, args.steps(contexts));
-    let history = history.with_transitions(config.layers.transitions.clone());
+    let history = History::new(
+        contexts.clone(),
+        args.scope()?,
+        args.steps(contexts, config),
+    );
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| CliError::store(format!("no threads: {error}")))?;
     let served = runtime.block_on(serve_stdio(history));
@@ -85,12 +88,12 @@ impl McpArgs {
         Ok(Scope::Directory(dir.components().collect()))
     }
 
-    fn steps(&self, contexts: &Contexts) -> Option<StepTaker> {
-        let contexts = contexts.clone();
+    fn steps(&self, contexts: &Contexts, config: &Config) -> Option<StepTaker> {
+        let (contexts, transitions) = (contexts.clone(), config.layers.transitions.clone());
         let steps: StepTaker = Arc::new(move |task, step| {
             let (mut writer, repairs) = acquire(|| contexts.write(task))?;
             report_repairs(false, &repairs);
-            let taken = step.take(&mut writer, &Hooks::default())?;
+            let taken = step.take(&mut writer, &Hooks::default(), &transitions)?;
             // The step is recorded; the next write updates the registry too.
             warn(false, contexts.settle(task, &writer));
             Ok(taken.text)

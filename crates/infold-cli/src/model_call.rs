@@ -7,9 +7,11 @@ use clap::Args;
 use infold::config::LayersConfig;
 use infold::connect::{self, OLLAMA_DEFAULT_WINDOW};
 use infold::models::UNKNOWN_WINDOW;
+use infold::turn::TurnTools;
 use infold::{Config, Connection};
 use infold_provider::RetryPolicy;
 use infold_store::{Contexts, Metadata};
+use infold_tools::SituationChange;
 use infold_wire::request::RequestFrame;
 use infold_wire::tools::{self, ToolChoice};
 use infold_wire::{Json, Wire};
@@ -19,7 +21,7 @@ use crate::error::{CliError, CliResult};
 use crate::fold_options::{FoldOptions, FoldSetup, TaskModel};
 use crate::model_access::ModelAccess;
 use crate::output::number;
-use crate::tools::shown_tools;
+use crate::tools::call_tools;
 
 /// The arguments of a call of a model.
 #[derive(Debug, Args)]
@@ -57,6 +59,8 @@ pub struct TaskFacts {
     pub model: TaskModel,
     /// It has a reply of a model.
     pub has_reply: bool,
+    /// What its layered state says of the tools that it may use.
+    pub situation: SituationChange,
 }
 
 /// Everything that a call of a model needs.
@@ -69,6 +73,8 @@ pub struct ModelCall {
     pub frame: RequestFrame,
     /// How the layered state of the task is shown.
     pub layers: LayersConfig,
+    /// What the calls of the reply are judged by, if there is a policy.
+    pub tools: Option<TurnTools>,
     // The connection works until this is dropped.
     _runtime: CallRuntime,
 }
@@ -119,12 +125,14 @@ impl ModelCall {
             prefer_model: true,
         };
         let setup = options.setup(config, model, access, json)?;
-        let frame = frame(config, call, &setup, &connection, json)?;
+        let mut frame = frame(call, &setup, &connection);
+        let tools = add_tools(&mut frame, config, call, &facts.situation, json)?;
         Ok(ModelCall {
             connection,
             setup,
             frame,
             layers: config.layers.clone(),
+            tools,
             _runtime: runtime,
         })
     }
@@ -155,14 +163,8 @@ fn detect_window(
     found.or(is_known_unknown.then_some(UNKNOWN_WINDOW))
 }
 
-/// Returns the request without its messages.
-fn frame(
-    config: &Config,
-    call: &CallArgs,
-    setup: &FoldSetup,
-    connection: &Connection,
-    json: bool,
-) -> CliResult<RequestFrame> {
+/// Returns the request without its messages and tools.
+fn frame(call: &CallArgs, setup: &FoldSetup, connection: &Connection) -> RequestFrame {
     let setup = &setup.setup;
     let wire = connection.wire();
     let mut frame = RequestFrame {
@@ -177,38 +179,53 @@ fn frame(
     if wire == Wire::Anthropic {
         frame.max_tokens = frame.max_tokens.or(Some(setup.aim.budget.reserve()));
     }
-    if let Some(path) = &call.tools {
-        let wrong = |error: &dyn std::fmt::Display| {
-            CliError::usage(format!("{}: {error}", path.display()))
-                .hint("a JSON array of tool definitions, in the form of any provider")
-        };
-        let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
-        let list = Json::parse(&bytes).map_err(|error| wrong(&error))?;
-        let Some(shown) = shown_tools(config, list, call.tool_choice.as_deref(), json)? else {
-            return Ok(frame);
-        };
-        let list = Json::parse(&shown).map_err(|error| wrong(&error))?;
-        frame.tools = Some(tools::convert_tools(list, wire).map_err(|error| wrong(&error))?);
-        match call.tool_choice.as_deref() {
-            // Ollama has no tool choice: without tools the model calls none.
-            Some("none") if wire == Wire::Ollama => frame.tools = None,
-            Some(choice) if wire == Wire::Ollama && choice != "auto" => {
-                let text = "Ollama has no tool choice: the model may call any tool, or none";
-                CliError::usage(text).warn(json);
-            }
-            _ => {}
+    frame
+}
+
+/// Adds the tools that the model may see; returns what its calls are judged by.
+fn add_tools(
+    frame: &mut RequestFrame,
+    config: &Config,
+    call: &CallArgs,
+    situation: &SituationChange,
+    json: bool,
+) -> CliResult<Option<TurnTools>> {
+    let wire = frame.wire;
+    let choice = call.tool_choice.as_deref();
+    let Some(path) = &call.tools else {
+        return Ok(call_tools(config, situation, None, choice, json)?.policy);
+    };
+    let wrong = |error: &dyn std::fmt::Display| {
+        CliError::usage(format!("{}: {error}", path.display()))
+            .hint("a JSON array of tool definitions, in the form of any provider")
+    };
+    let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
+    let list = Json::parse(&bytes).map_err(|error| wrong(&error))?;
+    let tools = call_tools(config, situation, Some(list), choice, json)?;
+    let Some(shown) = tools.shown else {
+        return Ok(tools.policy);
+    };
+    let list = Json::parse(&shown).map_err(|error| wrong(&error))?;
+    frame.tools = Some(tools::convert_tools(list, wire).map_err(|error| wrong(&error))?);
+    match choice {
+        // Ollama has no tool choice: without tools the model calls none.
+        Some("none") if wire == Wire::Ollama => frame.tools = None,
+        Some(choice) if wire == Wire::Ollama && choice != "auto" => {
+            let text = "Ollama has no tool choice: the model may call any tool, or none";
+            CliError::usage(text).warn(json);
         }
-        frame.tool_choice = call.tool_choice.as_deref().map(|choice| {
-            let choice = match choice {
-                "auto" => ToolChoice::Auto,
-                "none" => ToolChoice::None,
-                "any" => ToolChoice::Any,
-                name => ToolChoice::Named(name.to_owned()),
-            };
-            tools::write_tool_choice(choice, wire)
-        });
+        _ => {}
     }
-    Ok(frame)
+    frame.tool_choice = choice.map(|choice| {
+        let choice = match choice {
+            "auto" => ToolChoice::Auto,
+            "none" => ToolChoice::None,
+            "any" => ToolChoice::Any,
+            name => ToolChoice::Named(name.to_owned()),
+        };
+        tools::write_tool_choice(choice, wire)
+    });
+    Ok(tools.policy)
 }
 
 /// Parses a temperature.

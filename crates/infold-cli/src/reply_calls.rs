@@ -1,7 +1,7 @@
 //! The tool calls of a reply, and which results the model waits for.
 
 use infold_log::{Call as ToolCall, Span};
-use infold_store::Writer;
+use infold_store::{RefusalLine, Writer};
 use infold_wire::{Converter, Json, Message, StopReason, Wire};
 use serde_json::json;
 
@@ -29,13 +29,18 @@ impl ReplyCall {
     }
 }
 
-/// Returns the calls of a reply that ended with `stop`, if that is known.
-pub fn reply_calls(
+/// Returns the calls of a reply that wait for results; it ended with `stop`, if that is known.
+pub fn waiting_calls(
     writer: &Writer,
     reply: Span,
     stop: Option<&StopReason>,
 ) -> CliResult<Vec<ReplyCall>> {
     let mut calls = Vec::new();
+    // A reply all of whose calls were refused is followed by their results.
+    if writer.log().state().last_seq() != Some(reply.to()) {
+        return Ok(calls);
+    }
+    let mut called = Vec::new();
     // Chat is the wire that has arguments as texts.
     let mut converter = Converter::new(Wire::Chat);
     let mut texts = Vec::new();
@@ -43,7 +48,7 @@ pub fn reply_calls(
     for seq in reply.seqs() {
         let bytes = writer.log().message(seq)?;
         if let Ok(message) = Message::parse(&bytes) {
-            calls.extend(message.calls());
+            called.extend(message.calls());
         }
         // Bytes that are not a message have no calls.
         let _ = converter.push(&bytes, &mut take);
@@ -51,15 +56,15 @@ pub fn reply_calls(
     converter.finish(&mut take);
     let mut texts = texts.into_iter();
     let ended = stop.is_some_and(|stop| *stop != StopReason::Length);
-    let called = calls.into_iter().map(|call| {
+    calls.extend(called.into_iter().map(|call| {
         let arguments = texts.next().unwrap_or_default();
         ReplyCall {
             complete: ended || Json::parse(arguments.as_bytes()).is_ok(),
             call,
             arguments,
         }
-    });
-    Ok(called.collect())
+    }));
+    Ok(calls)
 }
 
 /// Returns the arguments of the calls of a chat message, in order.
@@ -95,5 +100,19 @@ pub fn print_waiting(calls: &[ReplyCall], task: &str) {
         let (names, task) = (names.join(", "), short(task));
         let next = format!("`infold task push {task}`, then `infold ask {task}`");
         say(false, format!("waiting for results of {names}; {next}"));
+    }
+}
+
+/// Prints which calls the policy for tools refused; `has_others` says whether results of others are still to come.
+pub fn print_refused(refusals: &[RefusalLine], task: &str, has_others: bool) {
+    for refusal in refusals {
+        say(false, &refusal.told);
+    }
+    if !refusals.is_empty() && !has_others {
+        let task = short(task);
+        let text = format!(
+            "the model is told so with the next message; `infold ask {task}` lets it go on"
+        );
+        say(false, text);
     }
 }

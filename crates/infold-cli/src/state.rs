@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use infold::Hooks;
-use infold::layers::model::{Attribute, Change, Field, Form, Item};
+use infold::layers::model::{Attribute, Author, Change, Field, Form, Item};
 use infold::layers::{item_line, read_state, read_state_file, state_json};
 use infold::show::LogSnapshot;
 use infold::step::Step;
@@ -153,7 +153,10 @@ pub fn run(contexts: &Contexts, args: &StateArgs, out: &mut Output) -> CliResult
         note(out.is_json(), "the file sets nothing; nothing was changed");
         return Ok(());
     }
-    let step = Step::change_of_person(changes);
+    let step = Step::State {
+        author: Author::Person,
+        changes,
+    };
     take(contexts, &Hooks::default(), &args.task, &step, out)
 }
 

@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use infold::Hooks;
+use infold::layers::model::Transitions;
 use infold::step::{Step, StepResult, fork_at};
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Point, Seq};
@@ -52,7 +53,8 @@ pub fn take(
     out: &mut Output,
 ) -> CliResult {
     let mut open = open(contexts, task, out.is_json())?;
-    let taken = step.take(&mut open.writer, hooks);
+    // A person may change the phase as they like.
+    let taken = step.take(&mut open.writer, hooks, &Transitions::default());
     let taken = taken.map_err(|error| CliError::from(error).about(&open.name))?;
     print_step(contexts, &open, taken, out)
 }

@@ -1,13 +1,16 @@
 //! `infold tools`: which tools a model may see and why, and what it was shown and refused.
 
+use std::sync::Arc;
+
 use clap::{Args, Subcommand};
 use infold::Config;
 use infold::layers::task_situation;
+use infold::turn::TurnTools;
 use infold_log::EventId;
 use infold_store::{Contexts, Log, What, iso};
 use infold_tools::{
-    Decision, OfferedTool, Policy, PolicyDraft, Projection, SituationChange, ToolVerdict,
-    Validators,
+    Decision, OfferedTool, Policy, PolicyDraft, Projection, ShownTools, SituationChange,
+    ToolVerdict, Validators,
 };
 use infold_wire::Json;
 use infold_wire::tool_list::EditedTools;
@@ -110,20 +113,36 @@ fn project(
     print(&projection, &tools, args.explain, out)
 }
 
-/// Returns the tools of a list that the model may see; none if it may see none of them.
+/// The tools of a call, under the policy if there is one.
+pub struct CallTools {
+    /// The list of those that the model may see; none if it may see none.
+    pub shown: Option<Vec<u8>>,
+    /// What its calls are judged by.
+    pub policy: Option<TurnTools>,
+}
+
+/// Applies the policy to the tools of a call. `situation` is that of its task.
 ///
 /// Hidden tools are named on stderr. A call of one cannot be demanded.
-pub fn shown_tools(
+pub fn call_tools(
     config: &Config,
-    list: Json<'_>,
+    situation: &SituationChange,
+    list: Option<Json<'_>>,
     choice: Option<&str>,
     json: bool,
-) -> CliResult<Option<Vec<u8>>> {
+) -> CliResult<CallTools> {
+    let own = list.map(|list| list.bytes().to_vec());
     let Some(tools) = &config.tools else {
-        return Ok(Some(list.bytes().to_vec()));
+        return Ok(CallTools {
+            shown: own,
+            policy: None,
+        });
     };
-    let (policy, offered) = (&tools.policy, OfferedTool::read_all(list));
-    let projection = policy.project(&offered, policy.situation(), &Validators::default());
+    let policy = &tools.policy;
+    let offered = list.map(OfferedTool::read_all).unwrap_or_default();
+    let situation = policy.situation_with(situation).map_err(CliError::usage)?;
+    let validators = Arc::new(Validators::default());
+    let projection = policy.project(&offered, &situation, &validators);
     for decision in projection.decisions.iter().filter(|it| !it.is_shown()) {
         let text = format!("`{}` is hidden: {}", decision.name, reason(decision));
         if choice == Some(&*decision.name) {
@@ -131,10 +150,15 @@ pub fn shown_tools(
         }
         note(json, text);
     }
-    Ok(match projection.apply(list) {
-        EditedTools::Unchanged => Some(list.bytes().to_vec()),
-        EditedTools::Changed(shown) => Some(shown),
-        EditedTools::Empty => None,
+    let shown = match list.map(|list| projection.apply(list)) {
+        None | Some(EditedTools::Unchanged) => own,
+        Some(EditedTools::Changed(shown)) => Some(shown),
+        Some(EditedTools::Empty) => None,
+    };
+    let judge = ShownTools::new(Arc::clone(policy), validators, &offered, &projection);
+    Ok(CallTools {
+        shown,
+        policy: Some(TurnTools::new(judge, &projection)),
     })
 }
 

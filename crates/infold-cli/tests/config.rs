@@ -55,6 +55,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     redact                                 false                                         default
     recall.auto                            true                                          default
     recall.excerpts                        3                                             default
+    layers.inject                          false                                         default
     layers.recent_turns                    5                                             default
     layers.threshold                       0.0                                           default
     layers.relevance                       bm25                                          default
@@ -103,6 +104,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     redact                                 false                                default
     recall.auto                            true                                 default
     recall.excerpts                        3                                    default
+    layers.inject                          false                                default
     layers.recent_turns                    5                                    default
     layers.threshold                       0.0                                  default
     layers.relevance                       bm25                                 default
@@ -148,6 +150,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     {"key":"redact","origin":"default","value":false}
     {"key":"recall.auto","origin":"default","value":true}
     {"key":"recall.excerpts","origin":"default","value":3}
+    {"key":"layers.inject","origin":"default","value":false}
     {"key":"layers.recent_turns","origin":"default","value":5}
     {"key":"layers.threshold","origin":"default","value":0.0}
     {"key":"layers.relevance","origin":"default","value":"bm25"}

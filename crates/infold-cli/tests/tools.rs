@@ -4,9 +4,10 @@ mod common;
 
 use common::Home;
 use infold_store::{Contexts, Durability, RefusalLine, ToolsShownLine};
-use infold_testkit::{Script, Server};
+use infold_testkit::{Answer, Model, Script, Server, Step};
 use infold_wire::Wire;
 use insta::assert_snapshot;
+use serde_json::json;
 
 const EXAMPLE: &str = "\
 tools:
@@ -213,5 +214,137 @@ fn what_is_redacted_is_not_in_a_refusal_either() {
     assert!(
         !audit.contains("hunter2") && audit.contains("npm test"),
         "{audit}"
+    );
+}
+
+const APIS: [&str; 5] = ["openai", "responses", "anthropic", "gemini", "ollama"];
+
+/// A home whose provider speaks an API, and whose policy grants reading alone.
+fn reading(api: &str, server: &Server) -> Home {
+    let home = Home::new();
+    let url = server.url();
+    home.config(format!(
+        "llm: {{here: {{provider: {api}, model: m, base_url: '{url}', context_length: 32000}}}}\ntools: {{permissions: [read]}}\n"
+    ));
+    let schema =
+        json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let tools = ["Read", "Bash"]
+        .map(|name| json!({"name": name, "description": "x", "input_schema": schema}));
+    home.file("tools.json", json!(tools).to_string());
+    home
+}
+
+#[test]
+fn a_refused_call_is_shown_recorded_and_answered_in_the_next_turn() {
+    for api in APIS {
+        let steps = [
+            Step::call("Bash", r#"{"path":"rm -rf /"}"#),
+            Step::call("Read", r#"{"path":7}"#),
+            Step::say("All right."),
+        ];
+        let server = Server::start(Script::steps(steps).model(Model::picky()));
+        let home = reading(api, &server);
+        let said = home.tell("ask new hello --tools tools.json");
+        home.objects("task list");
+        for part in [
+            "! The call of `Bash` was refused and not executed: the permission execute is not granted. Tools that may be called now: Read.",
+            "! the model is told so with the next message; `infold ask",
+        ] {
+            assert!(said.contains(part), "{api}: {said}");
+        }
+        assert!(!said.contains("waiting for results"), "{api}: {said}");
+        // It goes on by itself, or with another message.
+        let found = home.objects("ask T1 --tools tools.json");
+        assert_eq!(found[0]["refused"][0]["name"], "Read", "{api}: {found:?}");
+        assert_eq!(found[0]["calls"], json!([]), "{api}: {found:?}");
+        let sent = server.last_call().expect("a call").text();
+        assert!(
+            sent.contains("The call of `Bash` was refused and not executed"),
+            "{api}: {sent}"
+        );
+        let said = home.tell("ask T1 'leave it' --tools tools.json");
+        assert!(said.contains("All right."), "{api}: {said}");
+        let sent = server.last_call().expect("a call").text();
+        assert!(sent.contains("is not of type"), "{api}: {sent}");
+        let audit = home.objects("tools audit T1");
+        let of = |kind: &str| audit.iter().filter(|row| row["type"] == kind).count();
+        assert_eq!(
+            (of("tools_shown"), of("refusal")),
+            (1, 2),
+            "{api}: {audit:?}"
+        );
+        let refused = server.take_refusals();
+        assert!(refused.is_empty(), "{api}: {refused:?}");
+        assert_eq!(home.tell("verify T1").matches("ok").count(), 1, "{api}");
+    }
+}
+
+#[test]
+fn a_call_that_is_allowed_beside_a_refused_one_waits_for_its_result() {
+    for api in APIS {
+        let call = |name: &str, path: &str| (name.to_owned(), json!({ "path": path }).to_string());
+        let steps = [
+            Step::answer(Answer {
+                text: Some("I look.".to_owned()),
+                calls: vec![
+                    call("Bash", "/"),
+                    call("Read", "a.rs"),
+                    call("Bash", "/tmp"),
+                ],
+                ..Answer::default()
+            }),
+            Step::say("All right."),
+        ];
+        let server = Server::start(Script::steps(steps).model(Model::picky()));
+        let home = reading(api, &server);
+        let found = &home.objects("ask new hello --tools tools.json")[0];
+        assert_eq!(
+            found["refused"].as_array().map(Vec::len),
+            Some(2),
+            "{found}"
+        );
+        assert_eq!(found["calls"].as_array().map(Vec::len), Some(1), "{found}");
+        assert_eq!(found["calls"][0]["name"], "Read", "{api}: {found}");
+        let id = &found["calls"][0]["id"];
+        let result = match api {
+            "openai" => json!({"role": "tool", "tool_call_id": id, "content": "fn main"}),
+            "responses" => {
+                json!({"type": "function_call_output", "call_id": id, "output": "fn main"})
+            }
+            "anthropic" => {
+                json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": "fn main"}]})
+            }
+            "gemini" => {
+                json!({"role": "user", "parts": [{"functionResponse": {"name": "Read", "response": {"output": "fn main"}}}]})
+            }
+            _ => json!({"role": "tool", "tool_name": "Read", "content": "fn main"}),
+        };
+        home.fed("task push T1", result.to_string());
+        let said = home.tell("ask T1 --tools tools.json");
+        assert!(said.contains("All right."), "{api}: {said}");
+        let sent = server.last_call().expect("a call").text();
+        let refused = sent.matches("The call of `Bash` was refused").count();
+        assert_eq!(
+            (refused, sent.matches("fn main").count()),
+            (2, 1),
+            "{api}: {sent}"
+        );
+        let refused = server.take_refusals();
+        assert!(refused.is_empty(), "{api}: {refused:?}");
+        assert_eq!(home.tell("verify T1").matches("ok").count(), 1, "{api}");
+    }
+}
+
+#[test]
+fn the_state_of_a_task_decides_what_ask_shows() {
+    let server = Server::start(Script::new());
+    let home = reading("anthropic", &server);
+    home.objects("ask new hello --tools tools.json");
+    home.tell("state T1 set permissions execute");
+    home.tell("ask T1 'go on' --tools tools.json");
+    let sent = server.last_call().expect("a call").text();
+    assert!(
+        sent.contains("\"Bash\"") && !sent.contains("\"Read\""),
+        "{sent}"
     );
 }

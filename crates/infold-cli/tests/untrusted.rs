@@ -589,6 +589,7 @@ serve: {upstreams: {ollama: 'http://evil'}}
     redact                                 false                         default
     recall.auto                            true                          default
     recall.excerpts                        3                             default
+    layers.inject                          false                         default
     layers.recent_turns                    5                             default
     layers.threshold                       0.0                           default
     layers.relevance                       bm25                          default

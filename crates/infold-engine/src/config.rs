@@ -112,6 +112,8 @@ impl RecallConfig {
 /// What of a task's layered state is shown, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayersConfig {
+    /// Whether requests that pass through the proxy show it.
+    pub inject: Setting<bool>,
     /// The tokens of it, instead of 10 % of the window.
     pub max_tokens: Option<Setting<u64>>,
     /// How many of the last turns are a part of it.
@@ -323,6 +325,7 @@ impl Default for Config {
                 excerpts: default(RecallLimits::of_window(0).excerpts as u64),
             },
             layers: LayersConfig {
+                inject: default(false),
                 max_tokens: None,
                 recent_turns: default(5),
                 shares: Shares::default(),

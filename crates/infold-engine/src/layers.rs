@@ -11,13 +11,13 @@ mod situation;
 pub use change_json::{built_json, item_line, read_changes, state_json};
 pub use context::{
     ContextError, ContextRequest, RequestContext, build_context, build_context_with, condense_text,
-    request_context, request_context_with, show_changing,
+    request_context, request_context_with, show_changing, shows_context,
 };
 pub use derived::fill;
 pub use infold_layers as model;
 pub use situation::task_situation;
 pub use state_file::{StateFileError, read_state_file};
-pub use state_log::{StateError, change_state, read_state};
+pub use state_log::{StateError, change_state, keep_state, read_state, state_in_force};
 pub use vectors::{Embed, VectorSource};
 
 /// Returns the field whose name looks most like `name`, if any looks like it at all.

@@ -54,6 +54,7 @@ mod connection;
 pub mod connect;
 pub mod setup;
 pub mod request;
+pub mod tool_record;
 pub mod turn;
 pub use config::Config;
 pub use connection::{CallFailure, Connection, Connector};

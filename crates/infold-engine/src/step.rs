@@ -75,8 +75,6 @@ pub enum Step {
         author: Author,
         /// The changes, all or none.
         changes: Vec<Change>,
-        /// Which phases may follow which, if a model sets the phase.
-        transitions: Transitions,
     },
     /// Removes a pin.
     Unpin {
@@ -104,22 +102,18 @@ pub struct StepResult {
 type StepReport = (String, Value);
 
 impl Step {
-    /// A change of the layered state by a person.
-    pub fn change_of_person(changes: Vec<Change>) -> Step {
-        Step::State {
-            author: Author::Person,
-            changes,
-            transitions: Transitions::default(),
-        }
-    }
-
-    /// Takes the step; hooks are run if it folds something.
-    pub fn take(&self, writer: &mut Writer, hooks: &Hooks) -> Result<StepResult, StepError> {
+    /// Takes the step; hooks are run if it folds something. A model may change the phase only along `transitions`.
+    pub fn take(
+        &self,
+        writer: &mut Writer,
+        hooks: &Hooks,
+        transitions: &Transitions,
+    ) -> Result<StepResult, StepError> {
         let permission = match self.fold_name() {
             Some(name) => Some(Permission::ask(hooks, writer.log(), name)?),
             None => None,
         };
-        let mut result = self.execute(writer)?;
+        let mut result = self.execute(writer, transitions)?;
         result.hook_error = permission.and_then(|permission| permission.tell(&result.json));
         Ok(result)
     }
@@ -134,7 +128,11 @@ impl Step {
         }
     }
 
-    fn execute(&self, writer: &mut Writer) -> Result<StepResult, StepError> {
+    fn execute(
+        &self,
+        writer: &mut Writer,
+        transitions: &Transitions,
+    ) -> Result<StepResult, StepError> {
         let before = tokens(writer.log())?;
         let (text, json) = match self {
             Step::Condense { from, to, text } => {
@@ -174,11 +172,7 @@ impl Step {
                 let text = format!("{id}: pinned a note");
                 (text, json!({"note": id.to_string()}))
             }
-            Step::State {
-                author,
-                changes,
-                transitions,
-            } => change(writer, *author, changes, transitions)?,
+            Step::State { author, changes } => change(writer, *author, changes, transitions)?,
             Step::Unpin { what } => {
                 writer.unpin(*what)?;
                 let name = match what {

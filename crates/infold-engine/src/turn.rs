@@ -2,14 +2,15 @@
 
 mod too_long;
 mod silent_cut;
+mod tools;
 mod undelivered;
 
 use infold_layers::BuildError;
 use infold_log::{EventId, Past as _, Role, Span, View};
 use infold_provider::{CallError, CallEvent, CallReply};
 use infold_store::{
-    AppendError, Contexts, Failure, LogError, Purpose, TaskError, Usage, Working, WorkingFile,
-    Writer,
+    AppendError, Contexts, Failure, LogError, Purpose, RefusalLine, TaskError, Usage, Working,
+    WorkingFile, Writer,
 };
 use infold_wire::provider_error::RequestSize;
 use infold_wire::request::{RequestFrame, credentials};
@@ -28,6 +29,7 @@ use crate::{
 };
 use silent_cut::silent_cut_error;
 pub use too_long::TooLongRequest;
+pub use tools::TurnTools;
 pub use undelivered::{is_unanswered, mark_delivered, undelivered_reply};
 
 /// A task and the model it talks to.
@@ -50,6 +52,8 @@ pub struct TurnContext<'a> {
     pub frame: RequestFrame,
     /// How the layered state of the task is shown, if it is.
     pub layers: Option<&'a LayersConfig>,
+    /// What the calls of the reply are judged by, if there is a policy for tools.
+    pub tools: Option<&'a TurnTools>,
 }
 
 /// Something that happens while a turn is under way.
@@ -89,6 +93,8 @@ pub struct TurnReply {
     pub factor: f64,
     /// How many requests were sent.
     pub requests: u32,
+    /// Calls of the reply that the policy for tools refused. The model is told with the next request.
+    pub refusals: Vec<RefusalLine>,
     /// Why the usage could not be recorded.
     pub unrecorded: Option<TaskError>,
     _undelivered: WorkingFile,
@@ -168,6 +174,7 @@ impl TurnContext<'_> {
     /// Folds until the request fits, sends it, and records the reply.
     pub fn turn(&mut self, listener: TurnListener<'_>) -> Result<TurnReply, TurnError> {
         self.check()?;
+        self.record_tools_shown()?;
         let shown = self.add_layers(listener)?;
         self.aim.frame = request::size(&self.frame);
         self.aim.frame.tokens += shown.as_deref().map_or(0, text_message);
@@ -321,6 +328,7 @@ impl TurnContext<'_> {
     /// Sends the view as it is, and records the reply.
     pub fn send(&mut self, listener: TurnListener<'_>) -> Result<TurnReply, TurnError> {
         self.check()?;
+        self.record_tools_shown()?;
         let layers = self.add_layers(listener)?;
         self.show_layers(layers.as_deref())?;
         self.aim.frame = request::size(&self.frame);
@@ -496,15 +504,14 @@ impl TurnContext<'_> {
             usage,
             ..
         } = called.reply;
+        let judged = self.judge(messages);
         let mut undelivered = self.writer.log().aside(Working::Reply)?;
-        for message in &messages {
+        for message in &judged.messages {
             undelivered.write(&self.writer.log().without_secrets(message))?;
             undelivered.write(b"\n")?;
         }
         undelivered.flush()?;
-        let first = self.writer.log().state().next_seq();
-        self.writer.append(&messages)?;
-        let last = self.writer.log().state().last_seq().unwrap_or(first);
+        let (reply, refusals) = self.append_judged(judged)?;
         let usage = usage.map(|reported| self.usage(&reported, Purpose::Reply));
         let (factor, unrecorded) = match &usage {
             Some(usage) => {
@@ -519,7 +526,8 @@ impl TurnContext<'_> {
         };
         self.writer.sync()?;
         Ok(TurnReply {
-            reply: Span::new(first, last).unwrap_or(Span::one(first)),
+            reply,
+            refusals,
             stop,
             usage,
             estimate,

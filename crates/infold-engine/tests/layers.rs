@@ -74,7 +74,7 @@ fn redo_rewind_and_fork_know_the_state() {
     writer.redo().expect("an undo");
     assert_eq!(state(writer).text(Field::Goal), Some("second"));
     let back = Step::read(br#"{"step":"rewind","to":1}"#).expect("a step");
-    back.take(writer, &infold::Hooks::default())
+    back.take(writer, &infold::Hooks::default(), &Transitions::default())
         .expect("a rewind");
     assert_eq!(
         state(writer).text(Field::Goal),
@@ -347,4 +347,39 @@ fn requests_show_what_was_set_and_repeat_it_only_when_it_changed() {
     show_changing(writer, None).expect("shown");
     show_changing(writer, None).expect("shown already");
     assert_eq!(shown(writer).matches(r"<context>\n</context>").count(), 1);
+}
+
+#[test]
+fn a_step_of_a_model_follows_the_configured_transitions() {
+    let text = "layers:\n  transitions: {planning: [verifying]}\n";
+    let (config, _) = Config::parse("config.yaml", text, &|_| None).expect("a configuration");
+    let mut task = Scratch::new().expect("a task");
+    say(&mut task, "user", "begin");
+    let writer = task.writer().expect("a writer");
+    change(writer, Author::Person, set(Field::Phase, "planning")).expect("allowed");
+    let step = |author: &str, phase: &str| {
+        let json = format!(
+            r#"{{"step":"state","author":"{author}","changes":[{{"op":"set","field":"phase","items":["{phase}"]}}]}}"#
+        );
+        Step::read(json.as_bytes())
+    };
+    let hooks = infold::Hooks::default();
+    let jump = step("model", "verifying").expect("a step");
+    let refused = jump.take(writer, &hooks, &Transitions::default());
+    assert!(refused.is_err(), "{refused:?}");
+    let usual = step("model", "executing").expect("a step");
+    let refused = usual.take(writer, &hooks, &config.layers.transitions);
+    let why = refused.expect_err("no such transition").to_string();
+    assert!(why.contains("what may follow: verifying"), "{why}");
+    jump.take(writer, &hooks, &config.layers.transitions)
+        .expect("allowed");
+    assert_eq!(state(writer).text(Field::Phase), Some("verifying"));
+    // A person goes where they like.
+    let back = step("person", "planning").expect("a step");
+    back.take(writer, &hooks, &config.layers.transitions)
+        .expect("allowed");
+    assert_eq!(
+        step("modle", "planning"),
+        Err(r#""author" of state must be "person" or "model""#.to_owned())
+    );
 }

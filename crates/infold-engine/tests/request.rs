@@ -47,6 +47,7 @@ fn sent(messages: &[String], window: u64, tools: Option<String>) -> String {
         summarizer: &mut Extractive,
         hooks: &Hooks::default(),
         layers: Some(&Config::default().layers),
+        tools: None,
     };
     let turned = talk.turn(&mut |_| {});
     let seen = server.last().expect("a request");

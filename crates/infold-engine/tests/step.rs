@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use infold::Hooks;
+use infold::layers::model::Transitions;
 use infold::step::Step;
 use infold_log::Seq;
 use infold_log::steer::Refused;
@@ -35,7 +36,9 @@ fn reasoning_is_not_parted_from_what_it_was_for() {
         let mut task = task();
         let writer = task.writer().unwrap();
         writer.append(&items).unwrap();
-        let taken = read(step).take(writer, &Hooks::default()).unwrap();
+        let taken = read(step)
+            .take(writer, &Hooks::default(), &Transitions::default())
+            .unwrap();
         let shown = writer.log().state().shown();
         assert_eq!(shown.last(), Seq::new(last), "{step}");
         assert_eq!(
@@ -65,7 +68,9 @@ fn steps_are_taken_and_taken_back() {
         r#"{"step":"note","text":"never touch main"}"#,
         r#"{"step":"unpin","note":"e9"}"#,
     ] {
-        let taken = read(json).take(writer, &Hooks::default()).unwrap();
+        let taken = read(json)
+            .take(writer, &Hooks::default(), &Transitions::default())
+            .unwrap();
         story += &format!(
             "{} ({})\n  {}\n",
             taken.text,
@@ -105,7 +110,11 @@ fn steps_are_taken_and_taken_back() {
 fn a_summary_that_nobody_gives_is_written() {
     let mut task = chat(40, 60);
     let writer = task.writer().unwrap();
-    let taken = read(r#"{"step":"condense","from":3,"to":40}"#).take(writer, &Hooks::default());
+    let taken = read(r#"{"step":"condense","from":3,"to":40}"#).take(
+        writer,
+        &Hooks::default(),
+        &Transitions::default(),
+    );
     let json = taken.unwrap().json;
     assert_eq!(json["summarizer"], "extractive");
     let (before, after) = (&json["tokens_before"], &json["tokens_after"]);
@@ -124,17 +133,23 @@ fn what_is_refused_changes_nothing() {
         to: seq(to),
         text: text.map(str::to_owned),
     };
-    assert!(nothing(
-        condense(5, 3, None).take(writer, &Hooks::default())
-    ));
-    assert!(nothing(
-        condense(3, 5, Some(" \n")).take(writer, &Hooks::default())
-    ));
+    assert!(nothing(condense(5, 3, None).take(
+        writer,
+        &Hooks::default(),
+        &Transitions::default()
+    )));
+    assert!(nothing(condense(3, 5, Some(" \n")).take(
+        writer,
+        &Hooks::default(),
+        &Transitions::default()
+    )));
     // So little is said in it that nothing shorter says it.
-    assert!(nothing(
-        condense(3, 3, None).take(writer, &Hooks::default())
-    ));
-    let beyond = condense(3, 900, None).take(writer, &Hooks::default());
+    assert!(nothing(condense(3, 3, None).take(
+        writer,
+        &Hooks::default(),
+        &Transitions::default()
+    )));
+    let beyond = condense(3, 900, None).take(writer, &Hooks::default(), &Transitions::default());
     assert!(matches!(beyond, Err(Refused::NoMessage { .. })));
     assert_eq!(writer.log().state().at().event, 0);
 }

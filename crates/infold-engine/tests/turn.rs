@@ -115,6 +115,7 @@ impl World {
             hooks: &Hooks::default(),
             frame,
             layers: None,
+            tools: None,
         };
         call(&mut talk)
     }

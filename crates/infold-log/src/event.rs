@@ -82,6 +82,11 @@ impl Recall {
     pub fn quoted(&self) -> Option<Seq> {
         self.source.filter(|source| *source != self.at)
     }
+
+    /// Says whether it is a text of the layered state.
+    pub fn is_context(&self) -> bool {
+        self.source == Some(self.at)
+    }
 }
 
 /// What a pin holds in view.

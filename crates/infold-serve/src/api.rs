@@ -123,8 +123,7 @@ impl Api {
         let may_write = self.config.serve.mcp_write.as_ref();
         let steps = may_write.is_some_and(|set| set.value).then_some(steps);
         let contexts = self.conversations.contexts().clone();
-        let history = History::new(contexts, Scope::All, steps);
-        HttpEndpoint::new(history.with_transitions(self.config.layers.transitions.clone()))
+        HttpEndpoint::new(History::new(contexts, Scope::All, steps))
     }
 
     /// Publishes a live event of what was done here.

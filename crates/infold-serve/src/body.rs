@@ -13,6 +13,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use infold_provider::BodyPart;
+use infold_wire::envelope::Envelope;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
@@ -151,6 +152,15 @@ impl OutgoingBody {
             }
         }
         OutgoingBody::new(parts)
+    }
+
+    /// Adds a member behind the last value of the client's request.
+    pub(crate) fn add_member(self, envelope: &Envelope, name: &str, value: &[u8]) -> OutgoingBody {
+        let members = envelope.members.iter().map(|(_, range)| range.end);
+        // There is at least the list of messages.
+        let end = members.fold(envelope.list.end, u64::max);
+        let name = format!(",{}:", infold_wire::quote(name));
+        self.replace(end..end, [name.as_bytes(), value].concat().into())
     }
 
     /// Returns its parts in order.

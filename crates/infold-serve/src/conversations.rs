@@ -6,6 +6,7 @@ mod rewind;
 mod placement;
 mod new_task;
 mod fit;
+mod context;
 mod recall;
 mod unrecorded;
 
@@ -35,7 +36,8 @@ use crate::request_cache::DigestCache;
 use crate::search_worker;
 use crate::tool_policy::ToolPolicy;
 use crate::{ConversationName, Exchange, ModelCall, OutgoingBody};
-pub(crate) use fit::{Fitted, fold_due, is_slow, tokens_up_to};
+pub(crate) use context::{BuiltContext, InjectedContext};
+pub(crate) use fit::{Fitted, RequestAdditions, fold_due, is_slow, tokens_up_to};
 use new_task::CreationLimit;
 pub(crate) use new_task::TASK_SOURCE;
 pub(crate) use placement::{Placement, is_unfolded, response_key};

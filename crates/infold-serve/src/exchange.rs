@@ -1,10 +1,12 @@
 //! One request under way: folded to fit, and folded harder if the provider refuses it.
 
+mod sent;
+
 use std::sync::Arc;
 
 use infold::turn::TooLongRequest;
 use infold::{Aim, PassAction};
-use infold_log::{EventId, Seq};
+use infold_log::{EventId, Seq, Size};
 use infold_store::{Failure, Usage};
 use infold_wire::ProviderError;
 use infold_wire::provider_error::RequestSize;
@@ -12,7 +14,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::conversations::{
-    Blocking, ConversationError, Core, Fitted, Placement, fold_due, fold_over, is_slow,
+    Blocking, ConversationError, Core, InjectedContext, Placement, fold_due, fold_over, is_slow,
     is_unfolded, may_recall, tokens_up_to,
 };
 use crate::lookups::Lookups;
@@ -23,6 +25,7 @@ use crate::pool::TaskLease;
 use crate::recorded_summary::RecordedSummary;
 use crate::tool_policy::RequestTools;
 use crate::{ModelCall, OutgoingBody};
+use sent::SentSize;
 
 /// A request under way, from its placement in a task until its reply is recorded or has failed.
 ///
@@ -50,26 +53,12 @@ pub struct Exchange {
     pub(crate) lookups: Option<Lookups>,
     /// What the policy for tools does to the request, if there is one.
     pub(crate) tools: Option<RequestTools>,
+    /// What it shows of the state of its task, if it shows anything.
+    context: Option<InjectedContext>,
     /// The provider refused a request with those tools: it is sent without them.
     pub(crate) lookups_refused: bool,
     /// The client's own bytes were sent because the provider refused a folded request.
     pub(crate) fell_back: bool,
-}
-
-/// The size of what was sent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SentSize {
-    /// The tokens of the whole conversation.
-    before: u64,
-    /// The tokens of what was sent, as the model counts and as we count.
-    after: u64,
-    pub counted: u64,
-    bytes: u64,
-    folds: usize,
-    /// How many excerpts of hidden messages its last message carries.
-    recalled: usize,
-    /// It is not what the client sent.
-    is_changed: bool,
 }
 
 /// How often more is folded because the provider refused a request as too long.
@@ -90,6 +79,7 @@ impl Exchange {
             named_window: None,
             lookups: None,
             tools: None,
+            context: None,
             lookups_refused: false,
             fell_back: false,
             parsed,
@@ -126,12 +116,23 @@ impl Exchange {
             // A client may ask for more than there is; a reply gets at most half of the window.
             profile.max_tokens = Some(asked.min(profile.window / 2));
         }
+        let window = profile.window;
+        let Some(context) = core.inject_context(call, parsed, &mut open, window, blocking) else {
+            return Ok(None);
+        };
+        self.context = context;
+        let added = self.context.as_ref().map(InjectedContext::system_size);
+        let added = added.unwrap_or_default();
+        let frame = core.frame_with_lookups(core.frame_size(call, parsed)?, open.log());
         let aim = Aim::of(&profile, None);
         let aim = Aim {
             factor: rule.aim.factor,
             recall: core.config.recall.limits(profile.window),
             recall_tool: core.recall_tool(call, parsed),
-            frame: core.frame_with_lookups(core.frame_size(call, parsed)?, open.log()),
+            frame: Size {
+                tokens: frame.tokens + added.tokens,
+                bytes: frame.bytes + added.bytes,
+            },
             ..aim.map_err(|error| ConversationError::Internal(error.to_string()))?
         };
         let Some(tools) = core.project_tools(call, parsed, open.log(), blocking)? else {
@@ -142,7 +143,7 @@ impl Exchange {
         if let Some(tools) = &self.tools {
             core.record_tools_shown(&mut open, &tools.line)?;
         }
-        self.window = profile.window;
+        self.window = window;
         self.rule = Some(ModelRule {
             profile,
             aim,
@@ -164,26 +165,6 @@ impl Exchange {
     /// Says whether the client wants a stream.
     pub fn is_stream(&self) -> bool {
         self.parsed.stream
-    }
-
-    /// Returns the response headers that tell the client of the exchange: names and values.
-    pub fn headers(&self) -> Vec<(&'static str, String)> {
-        vec![
-            ("x-infold-task", self.task.to_string()),
-            ("x-infold-tokens-before", self.sent.before.to_string()),
-            ("x-infold-tokens-after", self.sent.after.to_string()),
-            ("x-infold-folds", self.sent.folds.to_string()),
-            ("x-infold-recalled", self.sent.recalled.to_string()),
-            (
-                "x-infold-recall-tool",
-                if self.offers_lookups() {
-                    "offered"
-                } else {
-                    "off"
-                }
-                .to_owned(),
-            ),
-        ]
     }
 
     /// Returns what an error without explanation means, by the size of the request.
@@ -358,13 +339,15 @@ impl Exchange {
             return Ok(Some(OutgoingBody::untouched(&call.body)));
         };
         let core = Arc::clone(&self.core);
+        // What is shown at the end is not there yet, or may be folded away with its message and shown again.
+        let folding = self.rule_for_folding(&rule);
         let may_block = blocking == Blocking::Allowed;
         loop {
             if open.continuation(self.last)? != Continuation::Nothing {
                 let fits = matches!(infold::will_manage(open.log(), &rule.aim), Ok(None));
                 // As long as nothing has to be folded, a fork can wait for the reply.
                 if fits && is_unfolded(&open) {
-                    return self.send_untouched(call, &open, &rule).map(Some);
+                    return self.send_unfolded(call, &mut open, &rule).map(Some);
                 }
                 if !may_block {
                     return Ok(None);
@@ -374,7 +357,8 @@ impl Exchange {
                 open = fork;
             }
             if self.parsed.params.previous.is_some() && core.is_partial(self.task)? {
-                return self.send_untouched(call, &open, &rule).map(Some);
+                self.show_context(&mut open);
+                return self.send_unfolded(call, &mut open, &rule).map(Some);
             }
             while let Some(fold) = fold_over(&open, self.last)? {
                 if !may_block {
@@ -387,14 +371,14 @@ impl Exchange {
                 return self.send_untouched(call, &open, &rule).map(Some);
             }
             let step_before = open.log().state().step();
-            let mut due = fold_due(open.log(), &rule)?;
+            let mut due = fold_due(open.log(), &folding)?;
             if due.is_some() && !may_block {
                 return Ok(None);
             }
             if let Some(fold) = &due
                 && core.apply_prefetched(&mut open, fold)?
             {
-                due = fold_due(open.log(), &rule)?;
+                due = fold_due(open.log(), &folding)?;
             }
             if let (Some(fold), None) = (&due, &summary)
                 && !open.is_preparing
@@ -424,10 +408,11 @@ impl Exchange {
                 if !may_block {
                     return Ok(None);
                 }
-                core.recall(&mut open, &rule);
+                core.recall(&mut open, &folding);
             }
-            let (tools, may_look_up) = (self.tools.as_ref(), !self.lookups_refused);
-            let fitted = core.assemble(call, &self.parsed, &mut open, &rule, tools, may_look_up)?;
+            self.show_context(&mut open);
+            let additions = self.additions();
+            let fitted = core.assemble(call, &self.parsed, &mut open, &rule, additions)?;
             self.remember_retry_fold(step_before, &open);
             let has_summary = open.is_preparing || open.prepared.is_some();
             drop(open);
@@ -436,47 +421,6 @@ impl Exchange {
             }
             return Ok(Some(self.send_fitted(call, fitted)));
         }
-    }
-
-    fn send_fitted(&mut self, call: &ModelCall, fitted: Fitted) -> OutgoingBody {
-        let budget = self.rule.as_ref().map(|rule| &rule.aim.budget);
-        let (task, sent) = (self.task, fitted.after);
-        let judge = self.tools.as_ref().map(RequestTools::judge);
-        let offer = fitted.lookups;
-        self.lookups = Lookups::new(task, &self.parsed, offer, judge, (budget, sent));
-        self.sent = SentSize {
-            before: fitted.before,
-            after: fitted.after,
-            counted: fitted.counted,
-            folds: fitted.folds,
-            recalled: fitted.recalled,
-            bytes: fitted.outgoing.len(),
-            is_changed: fitted.outgoing != OutgoingBody::untouched(&call.body),
-        };
-        fitted.outgoing
-    }
-
-    /// Sends the request as it came.
-    fn send_untouched(
-        &mut self,
-        call: &ModelCall,
-        open: &OpenTask,
-        rule: &ModelRule,
-    ) -> Result<OutgoingBody, ConversationError> {
-        let (counted, tokens) = self.unfolded_tokens(open, rule)?;
-        let judge = self.tools.as_ref().map(RequestTools::judge);
-        let budget = Some(&rule.aim.budget);
-        self.lookups = Lookups::new(self.task, &self.parsed, None, judge, (budget, tokens));
-        self.sent = SentSize {
-            before: tokens,
-            after: tokens,
-            counted,
-            bytes: call.body.len(),
-            folds: 0,
-            recalled: 0,
-            is_changed: false,
-        };
-        Ok(OutgoingBody::untouched(&call.body))
     }
 
     pub(crate) fn record_failure(

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::conversations::Core;
 use crate::parsed_request::ParsedRequest;
 use crate::tool_policy::RequestTools;
-use crate::{ConversationError, ModelCall, OutgoingBody, locked};
+use crate::{ModelCall, OutgoingBody, locked};
 pub(crate) use send::retry_without_lookups;
 
 /// The calls of one reply that do not reach the client: of tools that are offered beside its own, and those that a policy refuses.
@@ -205,18 +205,12 @@ impl Core {
 
 /// Returns a request with the tools in it.
 pub(crate) fn with_tools(
-    call: &ModelCall,
     parsed: &ParsedRequest,
     outgoing: OutgoingBody,
     offer: &LookupOffer,
-) -> Result<OutgoingBody, ConversationError> {
-    if let Some(range) = parsed.envelope.member("tools") {
-        return Ok(outgoing.replace(range, Bytes::from(offer.tools.clone())));
+) -> OutgoingBody {
+    match parsed.envelope.member("tools") {
+        Some(range) => outgoing.replace(range, Bytes::from(offer.tools.clone())),
+        None => outgoing.add_member(&parsed.envelope, "tools", offer.tools.as_bytes()),
     }
-    // Behind the last value of the request; there is at least the list of messages.
-    let members = parsed.envelope.members.iter().map(|(_, range)| range.end);
-    let end = members.chain([parsed.envelope.list.end]).max();
-    let end = end.unwrap_or(call.body.len());
-    let added = format!(",\"tools\":{}", offer.tools);
-    Ok(outgoing.replace(end..end, Bytes::from(added)))
 }

@@ -10,6 +10,7 @@ use infold_store::{Log, LogError, ToolsShownLine, Writer};
 use infold_wire::digest::Digest;
 use uuid::Uuid;
 
+use crate::conversations::BuiltContext;
 use crate::message_digest::DigestPath;
 use crate::message_digest::{MessageDigest, damaged, join_pieces};
 
@@ -30,6 +31,8 @@ pub(crate) struct OpenTask {
     pub fold_refused: bool,
     /// The tools that the model was shown last, if that is known.
     pub tools_shown: Option<ToolsShownLine>,
+    /// The documents of its layered state that requests showed last.
+    pub context: Option<BuiltContext>,
     /// The last message that a client sent: what came since was added by a person.
     pub last_from_client: Option<Seq>,
     /// Something was written that is not settled yet.
@@ -74,6 +77,7 @@ impl OpenTask {
             is_preparing: false,
             fold_refused: false,
             tools_shown: None,
+            context: None,
             last_from_client: None,
             is_unsettled: false,
             indexed_batches: 0,

@@ -4,17 +4,18 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use bytes::Bytes;
-use infold_log::{EventId, Role, Seq, Shows, View};
+use infold::layers::shows_context;
+use infold_log::{EventId, Role, Seq, Shown, Shows, Span, View};
 use infold_store::{Log, Quirks, What};
 use infold_wire::digest::Digest;
-use infold_wire::lookup::splice_lookups;
+use infold_wire::lookup::{LookupOffer, splice_lookups};
 use infold_wire::{
-    Alternation, Message, PartKind, Wire, render_round, render_stand_in, render_text,
+    Alternation, Json, Message, PartKind, Wire, render_round, render_stand_in, render_text,
     splice_unordered, without_thinking,
 };
 
+use crate::conversations::{InjectedContext, RequestAdditions};
 use crate::parsed_request::ParsedRequest;
-use crate::tool_policy::RequestTools;
 use crate::{ConversationError, ModelCall, OutgoingBody, OutgoingPart};
 
 /// Assembles a request: what a view shows, in the client's own bytes wherever it sent them, and whatever the client sent after
@@ -306,15 +307,67 @@ impl RequestSplicer<'_> {
     }
 }
 
-/// Says whether a view shows all messages as they came.
-pub(crate) fn is_plain(view: &View) -> bool {
+/// Says whether a view shows all messages as they came, but for parts of the layered state behind some of them.
+pub(crate) fn is_plain(view: &View, shown: &Shown) -> bool {
+    let is_context = |at: Seq, id: EventId| {
+        let mut recalls = shown.recalls(Span::one(at));
+        recalls.any(|(other, recall)| other == id && recall.is_context())
+    };
     let verbatim = |shows: &Shows| match shows {
         Shows::Verbatim(_) => true,
         // A client may send rounds in disorder, as long as nothing is folded.
-        Shows::Round { masks, recalls, .. } => masks.is_empty() && recalls.is_empty(),
+        Shows::Round { masks, recalls, .. } => {
+            masks.is_empty() && recalls.iter().all(|(at, id)| is_context(*at, *id))
+        }
         Shows::StandIn(_) | Shows::Note(_) => false,
     };
     view.pieces().iter().all(|piece| verbatim(&piece.shows))
+}
+
+/// Returns the client's request with the parts of the layered state that its messages carry, and every other byte as it came.
+///
+/// Of a conversation that the provider stores, the client sends only the end: the provider has the parts before that.
+pub(crate) fn splice_contexts(
+    call: &ModelCall,
+    parsed: &ParsedRequest,
+    log: &Log,
+    digests: &[(Seq, Digest)],
+) -> Result<OutgoingBody, ConversationError> {
+    let mut outgoing = OutgoingBody::untouched(&call.body);
+    let shown = log.state().shown();
+    if !shows_context(shown) {
+        return Ok(outgoing);
+    }
+    let first = match parsed.params.previous {
+        Some(_) => digests.len().saturating_sub(parsed.messages.len()),
+        None => 0,
+    };
+    for ((seq, digest), message) in digests[first..].iter().zip(&parsed.messages) {
+        // An old request that came again may have left the path.
+        if *digest != message.digest {
+            break;
+        }
+        let carried = shown.recalls(Span::one(*seq));
+        let mut carried = carried.filter(|(_, recall)| recall.is_context()).peekable();
+        if carried.peek().is_none() {
+            continue;
+        }
+        let body = parsed.message(call, message.index)?.into_owned();
+        let longer = log.with_recalls(body, carried.map(|(id, _)| id))?;
+        let (range, longer) = match parsed.envelope.messages.get(message.index) {
+            Some(range) => (range.clone(), longer),
+            // A plain text stands in the place of messages.
+            None => {
+                let text = Json::parse(&longer).ok().and_then(|it| it.get("content"));
+                let Some(text) = text.map(|text| text.bytes().to_vec()) else {
+                    break;
+                };
+                (parsed.envelope.list.clone(), text)
+            }
+        };
+        outgoing = outgoing.replace(range, longer.into());
+    }
+    Ok(outgoing)
 }
 
 /// Assembles a whole request for a conversation of which the client sent only the end: what the log shows, without the ids that
@@ -324,9 +377,10 @@ pub(crate) fn splice_full(
     parsed: &ParsedRequest,
     log: &Log,
     view: &View,
-    shown: Option<&RequestTools>,
-    offered: Option<&str>,
+    additions: RequestAdditions<'_>,
+    offer: Option<&LookupOffer>,
 ) -> Result<OutgoingBody, ConversationError> {
+    let added = additions.context.and_then(InjectedContext::member);
     let mut head = b"{".to_vec();
     let mut put = |name: &str, value: &[u8]| {
         head.extend_from_slice(infold_wire::quote(name).as_bytes());
@@ -337,15 +391,19 @@ pub(crate) fn splice_full(
     for (name, range) in &parsed.envelope.members {
         match name.as_str() {
             "previous_response_id" | "conversation" => {}
-            "tools" if offered.is_some() => {}
-            name => match shown.and_then(|shown| shown.member(name)) {
+            "tools" if offer.is_some() => {}
+            name if added.is_some_and(|(added, _)| added == name) => {}
+            name => match additions.tools.and_then(|tools| tools.member(name)) {
                 Some(changed) => changed.into_iter().for_each(|value| put(name, value)),
                 None => put(name, &call.body.part(range)?),
             },
         }
     }
-    if let Some(tools) = offered {
-        put("tools", tools.as_bytes());
+    if let Some((name, value)) = added {
+        put(name, value);
+    }
+    if let Some(offer) = offer {
+        put("tools", offer.tools.as_bytes());
     }
     head.extend_from_slice(br#""input":["#);
     let mut first = true;

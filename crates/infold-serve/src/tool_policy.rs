@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use infold::layers::task_situation;
-use infold_store::{Log, ToolsShownLine, What};
-use infold_tools::{
-    OfferedTool, Policy, Projection, ShownTools, Situation, ToolVerdict, Validators,
-};
+use infold::tool_record::{last_tools_shown, tools_shown_line};
+use infold_store::{Log, ToolsShownLine};
+use infold_tools::{OfferedTool, Policy, ShownTools, Situation, Validators};
 use infold_wire::lookup::CallJudge;
 use infold_wire::provider_error::ClientError;
 use infold_wire::tool_list::EditedTools;
@@ -33,8 +32,6 @@ pub(crate) struct ToolPolicy {
 
 /// So many lists of tools are remembered.
 const MAX_CACHED_LISTS: usize = 64;
-/// So far back the last event about tools is looked for.
-const MAX_SEARCHED_EVENTS: u64 = 10_000;
 
 /// A list of tools, projected.
 #[derive(Debug)]
@@ -93,25 +90,8 @@ impl ToolPolicy {
         ProjectedTools {
             edited,
             shown,
-            line: shown_line(&projection),
+            line: tools_shown_line(&projection),
         }
-    }
-}
-
-fn shown_line(projection: &Projection) -> ToolsShownLine {
-    let texts = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
-    let hidden = projection.decisions.iter();
-    let hidden = hidden.filter_map(|decision| match &decision.verdict {
-        ToolVerdict::Hidden(reason) => Some((decision.name.clone(), reason.to_string())),
-        ToolVerdict::Shown | ToolVerdict::Narrowed { .. } => None,
-    });
-    ToolsShownLine {
-        phase: projection.situation.phase().to_owned(),
-        environment: projection.situation.environment().name().to_owned(),
-        shown: texts(projection.shown_names()),
-        narrowed: texts(projection.narrowed_names()),
-        hidden: hidden.collect(),
-        choice: None,
     }
 }
 
@@ -171,7 +151,7 @@ impl Core {
             return Ok(());
         }
         if open.tools_shown.is_none() {
-            open.tools_shown = last_shown(open.log())?;
+            open.tools_shown = last_tools_shown(open.log())?;
         }
         if open.tools_shown.as_ref() == Some(line) {
             return Ok(());
@@ -188,21 +168,6 @@ impl Core {
         self.publish(open.id, "tools_shown", event.to_string());
         Ok(())
     }
-}
-
-/// Finds the last event that says which tools are shown.
-fn last_shown(log: &Log) -> Result<Option<ToolsShownLine>, ConversationError> {
-    let last = log.state().at().event;
-    let first = last.saturating_sub(MAX_SEARCHED_EVENTS);
-    let ids = (first + 1..=last)
-        .rev()
-        .filter_map(infold_log::EventId::new);
-    for id in ids {
-        if let What::ToolsShown(line) = log.event(id)?.what {
-            return Ok(Some(line));
-        }
-    }
-    Ok(None)
 }
 
 impl RequestTools {

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use infold_log::Role;
 
 use crate::neutral::{CallRound, NeutralBlock, NeutralMessage};
-use crate::render::{EMPTY_PLACEHOLDER, RECALLED_HEAD};
+use crate::render::{CONTEXT_HEAD, CONTEXT_TAIL, EMPTY_PLACEHOLDER, RECALLED_HEAD};
 use crate::{Form, Item, Json, Message, MessageError, Wire, quote};
 use ids::CallIds;
 use losses::{Losses, count_loss};
@@ -403,11 +403,11 @@ impl Converter {
     }
 }
 
-/// Makes recalled excerpts behind tool results a part of the last result: where results are messages of their own, the excerpts would
-/// become a message that the user never wrote.
+/// Makes recalled excerpts and parts of the layered state behind tool results a part of the last result: where results are messages
+/// of their own, they would become a message that the user never wrote.
 fn with_excerpts_in_result(mut neutral: NeutralMessage<'_>) -> NeutralMessage<'_> {
     let is_excerpt = |block: &NeutralBlock<'_>| match block {
-        NeutralBlock::Text(text) => text.starts_with(&format!("\"{RECALLED_HEAD}")),
+        NeutralBlock::Text(text) => is_added_text(text),
         _ => false,
     };
     let (excerpts, mut blocks): (Vec<_>, Vec<_>) = neutral.blocks.into_iter().partition(is_excerpt);
@@ -421,4 +421,11 @@ fn with_excerpts_in_result(mut neutral: NeutralMessage<'_>) -> NeutralMessage<'_
     }
     neutral.blocks = blocks;
     neutral
+}
+
+/// Says whether a text, a JSON string, was added behind a message by [`crate::append_text`].
+fn is_added_text(quoted: &str) -> bool {
+    let (head, tail) = (quote(CONTEXT_HEAD), quote(CONTEXT_TAIL));
+    quoted.starts_with(&format!("\"{RECALLED_HEAD}"))
+        || quoted.starts_with(&head[..head.len() - 1]) && quoted.ends_with(&tail[1..])
 }

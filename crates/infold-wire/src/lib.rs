@@ -61,9 +61,9 @@ pub use model_list::{ListedModel, read_model_list, read_ollama_window, write_mod
 pub use plain_text::{append_plain_text, append_words};
 pub use provider_error::ProviderError;
 pub use render::{
-    EMPTY_PLACEHOLDER, INTERRUPTED_RESULT, RECALLED_HEAD, RenderedMessage, append_text,
-    clip_result, part_text, render_round, render_stand_in, render_stub, render_text,
-    without_thinking,
+    CONTEXT_HEAD, CONTEXT_TAIL, EMPTY_PLACEHOLDER, INTERRUPTED_RESULT, RECALLED_HEAD,
+    RenderedMessage, append_system_text, append_text, clip_result, part_text, render_round,
+    render_stand_in, render_stub, render_text, without_thinking,
 };
 pub use reply::{Delivery, Reply, ReplyDelta, ReplyError, ReplyReader, StopReason, TokenUsage};
 pub use title::title_of;

@@ -12,7 +12,10 @@ mod filter;
 mod whole;
 mod used_up;
 mod splice;
-pub use calls::{HeldCall, PendingResult, ReplyCalls, find_calls, strip_calls, write_results};
+pub use calls::{
+    HeldCall, JudgedReply, PendingResult, ReplyCalls, find_calls, judge_reply, strip_calls,
+    write_results,
+};
 pub use filter::{ReplyFilter, RoundOutcome};
 pub use held::{CallJudge, HeldCalls, HeldKind};
 pub use offer::{LookupNames, LookupOffer, LookupTool, withdraw_offer, write_follow_up};

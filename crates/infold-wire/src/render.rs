@@ -11,7 +11,7 @@ use infold_log::{Call, Role, Rounds, Seq, Source};
 use interrupt::{CallDialect, interrupt_blocks, interrupt_items, interrupted_message, repair};
 use late::results_as_text;
 
-pub use append::{RECALLED_HEAD, append_text};
+pub use append::{CONTEXT_HEAD, CONTEXT_TAIL, RECALLED_HEAD, append_system_text, append_text};
 pub use clip::{clip_result, part_text};
 pub use thinking::without_thinking;
 

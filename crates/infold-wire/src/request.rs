@@ -3,11 +3,14 @@
 mod cache_markers;
 mod parameters;
 mod reply_format;
+mod system_text;
 pub mod translate;
 
 pub use cache_markers::{
     MAX_CACHE_MARKERS, add_cache_marker, count_cache_markers, remove_cache_markers,
 };
+
+pub use system_text::{append_to_system, system_members};
 
 use crate::{Form, Json, JsonKind, Message, Wire, quote};
 use cache_markers::CACHE_MARKER;

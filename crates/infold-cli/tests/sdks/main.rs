@@ -8,6 +8,7 @@ mod common;
 mod relay;
 mod lookups;
 mod policy;
+mod layers;
 mod replies;
 mod streams;
 mod talk;

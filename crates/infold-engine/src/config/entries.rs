@@ -77,6 +77,7 @@ impl Config {
         list.optional("recall.tokens", &self.recall.tokens);
         list.set("recall.excerpts", &self.recall.excerpts);
         let layers = &self.layers;
+        list.set("layers.inject", &layers.inject);
         list.optional("layers.max_tokens", &layers.max_tokens);
         list.set("layers.recent_turns", &layers.recent_turns);
         list.set("layers.threshold", &layers.threshold);

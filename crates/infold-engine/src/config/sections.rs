@@ -84,9 +84,10 @@ fn read_recall(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
 }
 
 fn read_layers(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
-    let keys = "max_tokens recent_turns shares threshold embedding_threshold relevance embedding_model ranked transitions";
+    let keys = "inject max_tokens recent_turns shares threshold embedding_threshold relevance embedding_model ranked transitions";
     let mut section = reader.section("layers", node, keys);
     let layers = &mut config.layers;
+    replace(&mut layers.inject, section.boolean("inject"));
     layers.max_tokens = section.tokens("max_tokens");
     let turns = |scalar: &Scalar| scalar.integer().filter(|turns| (0..=20).contains(turns));
     let turns = section.value("recent_turns", "a number from 0 to 20", turns);

@@ -1,9 +1,10 @@
 //! Builds the document that a model is shown of a task's state.
 
 use infold_layers::{BuildError, BuildRequest, Built, Field, LayerState, build};
-use infold_log::Shown;
+use infold_log::{EventId, Shown};
 use infold_store::{Log, LogError, What, Writer};
 use infold_wire::tokens::{Encoding, count};
+use infold_wire::{CONTEXT_HEAD, CONTEXT_TAIL};
 
 use super::vectors::vector_scores;
 use super::{VectorSource, fill, read_state};
@@ -87,6 +88,8 @@ pub struct RequestContext {
     pub stable: Option<String>,
     /// What changes, at the end of the last message.
     pub changing: Option<String>,
+    /// All of it, at the end of the last message, where nothing can follow the system prompt.
+    pub whole: Option<String>,
 }
 
 /// Builds what a request shows of a task's state; none if it has no state.
@@ -118,17 +121,21 @@ pub fn request_context_with(
     Ok(Some(RequestContext {
         stable: built.document_of(Field::is_stable),
         changing: built.document_of(|field| !field.is_stable()),
+        whole: built.document_of(|_| true),
     }))
 }
 
-/// What is shown once there is nothing left of what changes.
-const EMPTY_CONTEXT: &str = "<context>\n</context>\n";
+/// Says whether a view shows anything of a layered state.
+pub fn shows_context(shown: &Shown) -> bool {
+    shown.all_recalls().any(|(_, recall)| recall.is_context())
+}
 
-/// Shows what changes of a state at the end of the last message, unless the view shows the same already.
-pub fn show_changing(writer: &mut Writer, text: Option<&str>) -> Result<(), LogError> {
+/// Shows what changes of a state at the end of the last message, unless the view shows the same already. Returns the event that
+/// shows it; none if there is nothing new, or no place for it.
+pub fn show_changing(writer: &mut Writer, text: Option<&str>) -> Result<Option<EventId>, LogError> {
     let log = writer.log();
     let recalls = log.state().shown().all_recalls();
-    let own = recalls.filter(|(_, recall)| recall.source == Some(recall.at));
+    let own = recalls.filter(|(_, recall)| recall.is_context());
     let newest = own.map(|(id, _)| id).max();
     let before = match newest {
         Some(newest) => match log.event(newest)?.what {
@@ -137,16 +144,17 @@ pub fn show_changing(writer: &mut Writer, text: Option<&str>) -> Result<(), LogE
         },
         None => None,
     };
+    let empty = format!("{CONTEXT_HEAD}{CONTEXT_TAIL}");
     let text = match (text, &before) {
         (Some(text), _) => text,
         // What was shown before no longer holds.
-        (None, Some(_)) => EMPTY_CONTEXT,
-        (None, None) => return Ok(()),
+        (None, Some(_)) => &empty,
+        (None, None) => return Ok(None),
     };
-    if before.as_deref() != Some(text) {
-        writer.show_context(text)?;
+    if before.as_deref() == Some(text) {
+        return Ok(None);
     }
-    Ok(())
+    writer.show_context(text)
 }
 
 /// Shortens a text to a number of tokens by leaving out the sentences that tell least; `[…]` marks omissions.

@@ -1,7 +1,7 @@
 //! The layered state in the log: a chain of changes, now and then with all that was before them.
 
 use infold_layers::{
-    Author, Change, ChangeError, LayerState, Transitions, decode_changes, encode_changes,
+    Author, Change, ChangeError, Field, LayerState, Transitions, decode_changes, encode_changes,
 };
 use infold_log::{EventId, Shown};
 use infold_store::{Log, LogError, StateAuthor, StateLine, What, Writer};
@@ -55,6 +55,33 @@ pub fn change_state(
     };
     let base = is_due.then_some(whole);
     Ok(writer.change_state(author, encode_changes(changes), base)?)
+}
+
+/// Returns the state in force; none if it was never changed.
+pub fn state_in_force(log: &Log) -> Result<Option<LayerState>, LogError> {
+    let shown = log.state().shown();
+    match shown.state_changes().last {
+        Some(_) => read_state(log, shown).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Puts a state in force again after a client went back to where it was another one. It is no step for `undo`.
+pub fn keep_state(writer: &mut Writer, state: &LayerState) -> Result<(), LogError> {
+    let log = writer.log();
+    let now = read_state(log, log.state().shown())?;
+    let differs = |field: &Field| now.items(*field) != state.items(*field);
+    let changes = Field::all().filter(differs);
+    let changes: Vec<Change> = changes
+        .map(|field| Change::Set(field, state.items(field).to_vec()))
+        .collect();
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let changes = encode_changes(&changes);
+    writer
+        .change_state(StateAuthor::Proxy, changes, None)
+        .map(drop)
 }
 
 fn read(log: &Log, shown: &Shown) -> Result<ReadState, LogError> {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Step, target};
 use crate::config::nearest;
+use crate::layers::model::Author;
 use crate::layers::read_changes;
 
 /// All steps, and the members of each.
@@ -20,7 +21,7 @@ const STEPS: [(&str, &[&str]); 11] = [
     ("pin", &["seq"]),
     ("note", &["text"]),
     ("unpin", &["seq", "note"]),
-    ("state", &["changes"]),
+    ("state", &["changes", "author"]),
 ];
 
 /// The share of the visible rounds that `truncate` hides by default.
@@ -111,7 +112,10 @@ impl StepObject<'_> {
             "note" => Step::Note {
                 text: self.text("text")?,
             },
-            "state" => Step::change_of_person(read_changes(self.get("changes"))?),
+            "state" => Step::State {
+                author: self.author()?,
+                changes: read_changes(self.get("changes"))?,
+            },
             _ => Step::Unpin {
                 what: match (self.get("seq"), self.get("note")) {
                     (Some(_), None) => Pinned::Message(self.seq("seq")?),
@@ -120,6 +124,14 @@ impl StepObject<'_> {
                 },
             },
         })
+    }
+
+    fn author(&self) -> Result<Author, String> {
+        match self.get("author").map(Value::as_str) {
+            None | Some(Some("person")) => Ok(Author::Person),
+            Some(Some("model")) => Ok(Author::Model),
+            Some(_) => Err(self.wrong("author", "\"person\" or \"model\"")),
+        }
     }
 
     fn rewind(&self) -> Result<Step, String> {

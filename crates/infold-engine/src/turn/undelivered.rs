@@ -22,34 +22,35 @@ pub fn undelivered_reply(
     let log = writer.log();
     let last = log.state().last_seq();
     let undelivered = std::fs::read(log.dir().join(Working::Reply.name())).unwrap_or_default();
-    if undelivered.is_empty() || last.is_none() || log.state().shown().open_end() != last {
+    let Some(last) = last.filter(|last| log.state().shown().open_end() == Some(*last)) else {
         return Ok(None);
-    }
+    };
+    // Results of refused calls follow the reply, and lie beside the log with it.
+    let lines: Vec<&[u8]> = undelivered.split_inclusive(|byte| *byte == b'\n').collect();
+    let count = lines.len() as u64;
+    let from = last.next().get().checked_sub(count).and_then(Seq::new);
+    let (Some(from), true) = (from, count > 0) else {
+        return Ok(None);
+    };
     let mut reply = None;
-    let mut next = last;
-    while let Some(seq) = next {
-        if log.record(seq)?.role != Role::Assistant {
-            break;
+    for (seq, line) in (from.get()..).filter_map(Seq::new).zip(lines) {
+        // Another process may have recorded a reply since.
+        let recorded = log.message(seq)?;
+        if line.strip_suffix(b"\n") != Some(&recorded) {
+            return Ok(None);
         }
-        reply = Some(seq);
-        next = seq.prev();
+        if log.record(seq)?.role == Role::Assistant {
+            reply = Span::new(from, seq);
+        }
     }
-    let (Some(from), Some(to), Some(asked)) = (reply, last, next) else {
+    let Some(asked) = from.prev() else {
         return Ok(None);
     };
     let same = match message {
         Some(message) => is_user_message(log, asked, message)?,
-        None => true,
+        None => log.record(asked)?.role != Role::Assistant,
     };
-    let mut recorded = Vec::new();
-    if let Some(reply) = Span::new(from, to).filter(|_| same) {
-        for seq in reply.seqs() {
-            recorded.extend(log.message(seq)?);
-            recorded.push(b'\n');
-        }
-    }
-    // Another process may have recorded a reply since.
-    Ok(Span::new(from, to).filter(|_| recorded == undelivered))
+    Ok(reply.filter(|_| same))
 }
 
 /// Marks the reply as delivered.

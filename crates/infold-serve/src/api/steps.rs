@@ -24,11 +24,12 @@ pub fn step(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
 pub fn take(api: &Api, id: Uuid, step: &Step) -> Result<Value, ApiError> {
     let contexts = api.conversations.contexts();
     let hooks = Hooks::of(&api.config);
+    let transitions = &api.config.layers.transitions;
     if kind(step).is_some() {
         api.publish(id, "folding", &json!({"trigger": Trigger::Manual.name()}));
     }
     let taken = api.conversations.with(id, |writer| {
-        let taken = step.take(writer, &hooks);
+        let taken = step.take(writer, &hooks, transitions);
         // The step is made; the registry catches up with the next one.
         let _ = contexts.settle(id, writer);
         taken

@@ -8,6 +8,7 @@ use infold_wire::lookup::LookupOffer;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::context::InjectedContext;
 use super::recall::recalled_count;
 use super::{ConversationError, Core};
 use crate::lookups::with_tools;
@@ -16,7 +17,7 @@ use crate::open_task::OpenTask;
 use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
 use crate::recorded_summary::RecordedSummary;
-use crate::splice::{is_plain, splice_full, splice_request};
+use crate::splice::{is_plain, splice_contexts, splice_full, splice_request};
 use crate::tool_policy::RequestTools;
 use crate::{ModelCall, OutgoingBody};
 
@@ -35,6 +36,17 @@ pub(crate) struct Fitted {
     pub recalled: usize,
     /// The tools that are offered for looking up what is hidden.
     pub lookups: Option<LookupOffer>,
+}
+
+/// What the proxy adds to a request, beside folds.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestAdditions<'a> {
+    /// What the policy for tools does to it.
+    pub tools: Option<&'a RequestTools>,
+    /// What it shows of the state of its task.
+    pub context: Option<&'a InjectedContext>,
+    /// It may offer tools for looking up what is hidden.
+    pub may_look_up: bool,
 }
 
 /// A fold that is due, and what to aim at.
@@ -91,10 +103,10 @@ impl Core {
         parsed: &ParsedRequest,
         open: &mut OpenTask,
         rule: &ModelRule,
-        tools: Option<&RequestTools>,
-        may_look_up: bool,
+        additions: RequestAdditions<'_>,
     ) -> Result<Fitted, ConversationError> {
         let ModelRule { aim, quirks, .. } = rule;
+        let RequestAdditions { tools, context, .. } = additions;
         let OpenTask { path, writer, .. } = &mut *open;
         let log = writer.log();
         let view = View::of(log.state().shown(), log)?;
@@ -103,10 +115,13 @@ impl Core {
             parsed.params.previous.is_some() && crate::translate::is_translated(call);
         // Without a list of messages there is nothing to splice.
         let must_be_full = parsed.params.previous.is_some() || parsed.is_text();
-        let offer = may_look_up.then(|| self.offer_lookups(call, parsed, tools, log));
+        let offer = additions
+            .may_look_up
+            .then(|| self.offer_lookups(call, parsed, tools, log));
         let mut lookups = offer.flatten();
-        let mut outgoing = if is_plain(&view) && !is_stored_elsewhere {
-            OutgoingBody::untouched(&call.body)
+        let mut is_full = false;
+        let mut outgoing = if is_plain(&view, log.state().shown()) && !is_stored_elsewhere {
+            splice_contexts(call, parsed, log, path.follow(log)?)?
         } else if !must_be_full {
             splice_request(
                 call,
@@ -118,15 +133,18 @@ impl Core {
                 lookups.is_some() || tools.is_some_and(RequestTools::has_tools),
             )?
         } else if is_native(log, &view, call)? {
-            let offered = lookups.as_ref().map(|offer| offer.tools.as_str());
-            splice_full(call, parsed, log, &view, tools, offered)?
+            is_full = true;
+            splice_full(call, parsed, log, &view, additions, lookups.as_ref())?
         } else {
             // Messages of another wire cannot be sent in its place.
             lookups = None;
             OutgoingBody::untouched(&call.body)
         };
         if let Some(offer) = lookups.as_ref().filter(|_| !must_be_full) {
-            outgoing = with_tools(call, parsed, outgoing, offer)?;
+            outgoing = with_tools(parsed, outgoing, offer);
+        }
+        if let Some(context) = context.filter(|_| !is_full) {
+            outgoing = context.apply(parsed, outgoing);
         }
         let pieces = view.pieces().iter();
         let folds = pieces.filter(|piece| is_fold(&piece.shows)).count();

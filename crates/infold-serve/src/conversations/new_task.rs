@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::lookup::KnownPoint;
 use super::placement::{Placement, placed};
-use super::rewind::{FoldCopy, fold_again, folds_before, last_sent};
+use super::rewind::{FoldCopy, KeptContext, fold_again, folds_before, last_sent};
 use super::{ConversationError, Core};
 use crate::message_digest::DigestPath;
 use crate::model_call::working_directory;
@@ -24,6 +24,8 @@ use crate::{ModelCall, locked};
 pub(super) struct ForkStart {
     pub folds: Vec<FoldCopy>,
     pub path: DigestPath,
+    /// What of the layered state stays.
+    pub context: KeptContext,
 }
 
 /// The task source of tasks that the proxy makes.
@@ -173,6 +175,7 @@ impl Core {
         let begin = || -> Result<TaskLease, ConversationError> {
             let mut open = self.pool.lease(task)?;
             fold_again(&mut open.writer, start.folds)?;
+            start.context.show_again(&mut open.writer)?;
             open.path = start.path;
             open.wrote();
             Ok(open)
@@ -191,6 +194,7 @@ impl Core {
         let start = ForkStart {
             folds: folds_before(parent.log(), last_sent(parent.log(), seq)?)?,
             path: parent.path_up_to(seq)?,
+            context: KeptContext::of(parent.log(), seq)?,
         };
         let open = self.create_fork(parsed, parent.id, seq, start)?;
         for name in self.index.names_of(parent.id)? {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::lookup::KnownPoint;
 use super::new_task::ForkStart;
-use super::rewind::{folds_before, is_branch_unused, last_sent, rewind};
+use super::rewind::{KeptContext, folds_before, is_branch_unused, last_sent, rewind};
 use super::{ConversationError, Core, MAX_INLINE_BYTES, OPENING_LOCKS};
 use crate::message_digest::DigestPath;
 use crate::open_task::{Continuation, OpenTask};
@@ -147,6 +147,7 @@ impl Core {
                 let start = ForkStart {
                     folds: folds_before(&log, first_always_shown(&log, parsed, point)?)?,
                     path: DigestPath::default(),
+                    context: kept_context(&log, point)?,
                 };
                 return self.fork(call, parsed, point, start).map(Some);
             }
@@ -196,6 +197,7 @@ impl Core {
         let start = ForkStart {
             folds: folds_before(open.log(), first_always_shown(open.log(), parsed, point)?)?,
             path: open.path_up_to(point.seq)?,
+            context: kept_context(open.log(), point)?,
         };
         // A reader of the fork then need not derive what the parent's sidecar misses.
         let _ = open.writer.save_index();
@@ -360,6 +362,14 @@ fn has_tool_results(log: &Log, span: Span) -> Result<bool, ConversationError> {
         }
     }
     Ok(false)
+}
+
+/// Returns what a fork of a task keeps of its layered state. A conversation that only begins alike has nothing to do with it.
+fn kept_context(log: &Log, point: KnownPoint) -> Result<KeptContext, ConversationError> {
+    if point.is_foreign {
+        return Ok(KeptContext::default());
+    }
+    KeptContext::of(log, point.seq)
 }
 
 /// Says whether a task shows all of its messages and nothing else.

@@ -17,9 +17,9 @@ pub(crate) fn may_recall(open: &OpenTask, rule: &ModelRule) -> Result<bool, Conv
 /// Returns how many excerpts the last message carries.
 pub(crate) fn recalled_count(open: &OpenTask) -> usize {
     let shown = open.log().state().shown();
-    shown
-        .last()
-        .map_or(0, |last| shown.recalls(Span::one(last)).count())
+    let Some(last) = shown.last() else { return 0 };
+    let recalls = shown.recalls(Span::one(last));
+    recalls.filter(|(_, recall)| !recall.is_context()).count()
 }
 
 impl Core {

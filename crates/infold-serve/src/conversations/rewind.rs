@@ -1,7 +1,9 @@
-//! Rewinds a task without losing the folds of what comes before.
+//! Rewinds a task without losing the folds of what comes before, nor its layered state.
 
+use infold::layers::model::LayerState;
+use infold::layers::{keep_state, state_in_force};
 use infold_log::steer::{Side, Target, locate};
-use infold_log::{EventId, Item, Past as _, Place, Seq, torn};
+use infold_log::{EventId, Item, Past as _, Place, Seq, Span, torn};
 use infold_store::{FoldLine, Log, Trigger, What, Writer};
 
 use super::ConversationError;
@@ -18,12 +20,61 @@ pub(crate) fn last_sent(log: &Log, seq: Seq) -> Result<Seq, ConversationError> {
     Ok(log.record(seq)?.tied)
 }
 
-/// Rewinds to a message; folds wholly before `before` stay.
+/// Rewinds to a message; folds wholly before `before` stay, and so does the layered state: it is about the task, and a client that
+/// asks again knows nothing of it.
 pub(crate) fn rewind(open: &mut OpenTask, seq: Seq, before: Seq) -> Result<(), ConversationError> {
     let folds = folds_before(open.log(), before)?;
+    let context = KeptContext::of(open.log(), seq)?;
     open.prepared = None;
     open.writer.rewind(Side::To, Target::Message(seq.get()))?;
-    fold_again(&mut open.writer, folds)
+    fold_again(&mut open.writer, folds)?;
+    context.show_again(&mut open.writer)
+}
+
+/// What of a layered state stays when a client goes back to a message: the state itself, and what that message showed of it.
+#[derive(Default)]
+pub(super) struct KeptContext {
+    state: Option<LayerState>,
+    /// The texts, and the message that carries them.
+    carried: Option<(Seq, Vec<String>)>,
+}
+
+impl KeptContext {
+    /// Reads it from a log.
+    pub fn of(log: &Log, seq: Seq) -> Result<KeptContext, ConversationError> {
+        let recalls = log.state().shown().recalls(Span::one(seq));
+        let ids = recalls.filter(|(_, recall)| recall.is_context());
+        let mut texts = Vec::new();
+        for (id, _) in ids {
+            if let What::Recall(line) = log.event(id)?.what {
+                texts.push(line.text);
+            }
+        }
+        Ok(KeptContext {
+            state: state_in_force(log)?,
+            carried: (!texts.is_empty()).then_some((seq, texts)),
+        })
+    }
+
+    /// Puts it in force in a log that ends with that message.
+    pub fn show_again(self, writer: &mut Writer) -> Result<(), ConversationError> {
+        if let Some(state) = self.state {
+            keep_state(writer, &state)?;
+        }
+        let Some((seq, texts)) = self.carried else {
+            return Ok(());
+        };
+        let shown = writer.log().state().shown();
+        let mut there = shown.recalls(Span::one(seq));
+        let is_there = there.any(|(_, recall)| recall.is_context());
+        drop(there);
+        if !is_there && shown.open_end() == Some(seq) {
+            for text in texts {
+                writer.show_context(&text)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Returns the folds that lie wholly before a message.

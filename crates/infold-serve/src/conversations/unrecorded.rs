@@ -7,14 +7,15 @@ use uuid::Uuid;
 
 use super::{ConversationError, Conversations, Core};
 use crate::message_digest::DigestPath;
+use crate::model_rules::ModelRule;
 use crate::open_task::OpenTask;
 use crate::parsed_request::{ParsedRequest, RequestMessage};
-use crate::splice::{is_plain, splice_request};
+use crate::splice::{is_plain, splice_contexts, splice_request};
 use crate::{ConversationName, ModelCall, OutgoingBody};
 
 impl Conversations {
-    /// Applies the folds of a call's conversation without writing anything; returns none if the conversation is unknown or
-    /// unfolded.
+    /// Applies the folds of a call's conversation, and what it shows of its state, without writing anything; returns none if the
+    /// conversation is unknown, or nothing changes.
     ///
     /// Messages that the log does not hold go out as the client sent them.
     pub(crate) fn fold_unrecorded(
@@ -31,24 +32,40 @@ impl Conversations {
             return Ok(None);
         };
         let rule = core.rules.cached(&call.provider, &parsed.model, false);
-        let quirks = rule.map_or_else(Quirks::default, |rule| rule.quirks);
         if let Some(mut open) = core.pool.lease_if_open(task) {
             let OpenTask { path, writer, .. } = &mut *open;
             let log = writer.log();
-            return apply_folds(call, &parsed, log, path.follow(log)?, quirks);
+            return core.apply_unrecorded(call, &parsed, log, path.follow(log)?, rule.as_deref());
         }
         let log = core.contexts.read(task)?;
-        apply_folds(
-            call,
-            &parsed,
-            &log,
-            DigestPath::default().follow(&log)?,
-            quirks,
-        )
+        let mut path = DigestPath::default();
+        core.apply_unrecorded(call, &parsed, &log, path.follow(&log)?, rule.as_deref())
     }
 }
 
 impl Core {
+    /// Applies the folds of a conversation, and what its state says behind the system prompt.
+    fn apply_unrecorded(
+        &self,
+        call: &ModelCall,
+        parsed: &ParsedRequest,
+        log: &Log,
+        digests: &[(Seq, Digest)],
+        rule: Option<&ModelRule>,
+    ) -> Result<Option<OutgoingBody>, ConversationError> {
+        let quirks = rule.map_or_else(Quirks::default, |rule| rule.quirks);
+        let folded = apply_folds(call, parsed, log, digests, quirks)?;
+        let context = match rule {
+            Some(rule) => self.inject_unrecorded(call, parsed, log, rule.profile.window)?,
+            None => None,
+        };
+        let Some(context) = context else {
+            return Ok(folded);
+        };
+        let outgoing = folded.unwrap_or_else(|| OutgoingBody::untouched(&call.body));
+        Ok(Some(context.apply(parsed, outgoing)))
+    }
+
     /// Finds the task that holds the longest known beginning of a conversation, without opening it.
     fn find_task_read_only(
         &self,
@@ -95,8 +112,12 @@ fn apply_folds(
         (Item::Fold(_), None) => true,
         _ => false,
     };
-    if is_plain(&view) || shown.items().iter().any(is_beyond) {
+    if shown.items().iter().any(is_beyond) {
         return Ok(None);
+    }
+    if is_plain(&view, shown) {
+        let outgoing = splice_contexts(call, parsed, log, known)?;
+        return Ok(Some(outgoing).filter(|it| *it != OutgoingBody::untouched(&call.body)));
     }
     splice_request(call, parsed, log, &view, known, quirks, false).map(Some)
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use infold::layers::model::Transitions;
 use infold::step::Step;
 use infold_store::{Contexts, TaskError, TaskRow};
 use infold_wire::lookup::LookupNames;
@@ -25,8 +24,6 @@ pub struct History {
     pub(super) scope: Scope,
     /// Writes; none if the history may only be read.
     pub(super) steps: Option<StepTaker>,
-    /// Which phases may follow which, where a model sets the phase of its task.
-    pub(super) transitions: Transitions,
     /// The names by which a conversation is offered the tools that read its own history, and no other. None if a client of the
     /// protocol is served.
     pub(super) offered: Option<LookupNames>,
@@ -50,16 +47,7 @@ impl History {
             contexts,
             scope,
             steps,
-            transitions: Transitions::default(),
             offered: None,
-        }
-    }
-
-    /// Lets a model set the phase of its task only along these transitions.
-    pub fn with_transitions(self, transitions: Transitions) -> History {
-        History {
-            transitions,
-            ..self
         }
     }
 

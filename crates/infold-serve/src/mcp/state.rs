@@ -143,7 +143,6 @@ impl History {
         let step = Step::State {
             author: Author::Model,
             changes,
-            transitions: self.transitions.clone(),
         };
         Ok(self.take_on(task, &step)? + "\n")
     }

@@ -13,3 +13,4 @@ mod later;
 mod policy;
 mod broken;
 mod copies;
+mod layers;

@@ -12,6 +12,8 @@ pub enum StateAuthor {
     Person,
     /// A model.
     Model,
+    /// The proxy, which keeps a state in force where a client went back to an earlier message.
+    Proxy,
 }
 
 /// A change of the layered state.
@@ -32,6 +34,7 @@ impl StateLine {
         let author = match self.author {
             StateAuthor::Person => "person",
             StateAuthor::Model => "model",
+            StateAuthor::Proxy => "proxy",
         };
         let previous = self.previous.map_or(String::new(), |previous| {
             format!(r#","previous":{}"#, previous.get())
@@ -49,6 +52,8 @@ impl StateLine {
         Some(StateLine {
             author: if by.is("person") {
                 StateAuthor::Person
+            } else if by.is("proxy") {
+                StateAuthor::Proxy
             } else {
                 StateAuthor::Model
             },

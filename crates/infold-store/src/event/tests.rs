@@ -142,6 +142,12 @@ fn every_event_reads_back_as_it_was_written() {
             changes: r#"[{"op":"set","field":"task.goal","items":[{"text":"\"x\""}]}]"#.into(),
         }),
         What::State(StateLine {
+            author: StateAuthor::Proxy,
+            previous: Some(id(3)),
+            base: None,
+            changes: "[]".into(),
+        }),
+        What::State(StateLine {
             author: StateAuthor::Person,
             previous: None,
             base: Some("[]".into()),

@@ -1,6 +1,6 @@
 //! Reads calls that do not reach the client, answers them, and takes them out of messages.
 
-use super::held::{HeldCalls, HeldKind, is_client_item};
+use super::held::{CallJudge, HeldCalls, HeldKind, is_client_item};
 use crate::message::ContentItem;
 use crate::reply::growing_json::{array, object, raw, with_members};
 use crate::tool_list::qualified_name;
@@ -87,6 +87,34 @@ pub fn find_calls(held: &HeldCalls, messages: &[Vec<u8>]) -> ReplyCalls {
         }
     }
     found
+}
+
+/// The calls of a reply that a judge refuses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JudgedReply {
+    /// The calls, each with what the model is told.
+    pub refused: Vec<(HeldCall, String)>,
+    /// The reply without them, if it has other calls.
+    pub others: Option<Vec<Vec<u8>>>,
+}
+
+/// Judges the calls in the messages of a reply.
+pub fn judge_reply(judge: CallJudge, messages: &[Vec<u8>]) -> JudgedReply {
+    let mut held = HeldCalls::new(None, Some(judge));
+    let calls = find_calls(&held, messages);
+    held.remember(&calls.held);
+    let others = (calls.others > 0).then(|| {
+        let messages = messages.iter();
+        messages.filter_map(|it| strip_calls(&held, it)).collect()
+    });
+    let refused = calls.held.into_iter().filter_map(|call| match &call.kind {
+        HeldKind::Refused(told) => Some((call.clone(), told.clone())),
+        HeldKind::Lookup(_) => None,
+    });
+    JudgedReply {
+        refused: refused.collect(),
+        others,
+    }
 }
 
 /// The arguments of a call, in the order of the calls of a message.

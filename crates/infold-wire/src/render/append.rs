@@ -10,6 +10,11 @@ use crate::{Form, Json, JsonKind, Message, PartKind, quote};
 /// the excerpt is known by it.
 pub const RECALLED_HEAD: &str = "[Recalled from message ";
 
+/// How a part of the layered state begins, by which it is known in the same way,
+pub const CONTEXT_HEAD: &str = "<context>\n";
+/// and how it ends.
+pub const CONTEXT_TAIL: &str = "</context>\n";
+
 /// Returns a message of the user's, or one with tool results, with a text at its end; every other byte stays.
 ///
 /// | the message holds | the text becomes |
@@ -31,6 +36,18 @@ pub fn append_text(message: &Message<'_>, text: &str) -> Option<Vec<u8>> {
         }
         None => message.parts_or_content()?,
     };
+    append_to_value(message, value, text)
+}
+
+/// Returns a system message with a text at its end, in the form that [`append_text`] has; none if it is no such message.
+pub fn append_system_text(message: &Message<'_>, text: &str) -> Option<Vec<u8>> {
+    if message.role() != Role::System {
+        return None;
+    }
+    append_to_value(message, message.parts_or_content()?, text)
+}
+
+fn append_to_value(message: &Message<'_>, value: Json<'_>, text: &str) -> Option<Vec<u8>> {
     let start = message.json().range().start;
     let end = value.range().end - 1 - start;
     let added = match value.kind() {
@@ -110,6 +127,26 @@ mod tests {
         {"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"r"},{"type":"input_text","text":"more \"of\" it"}]}
         {"role":"user","parts":[{"text":"a"},{"text":"more \"of\" it"}]}
         {"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"r"}}},{"text":"more \"of\" it"}]}
+        "#);
+    }
+
+    #[test]
+    fn a_text_is_added_to_a_system_message_and_to_no_other() {
+        let lines = [
+            r#"{"role":"system","content":"be \u00e9"}"#,
+            r#"{"role":"developer","content":[{"type":"text","text":"be"}]}"#,
+            r#"{"type":"message","role":"developer","content":[{"type":"input_text","text":"be"}]}"#,
+            r#"{"role":"user","content":"be"}"#,
+        ];
+        let shown = lines.map(|line| {
+            let message = Message::parse(line.as_bytes()).expect("a message");
+            let bytes = append_system_text(&message, "more").unwrap_or_default();
+            String::from_utf8(bytes).expect("text")
+        });
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        {"role":"system","content":"be \u00e9\n\nmore"}
+        {"role":"developer","content":[{"type":"text","text":"be"},{"type":"text","text":"more"}]}
+        {"type":"message","role":"developer","content":[{"type":"input_text","text":"be"},{"type":"input_text","text":"more"}]}
         "#);
     }
 

@@ -72,6 +72,8 @@ pub struct RecalledExcerpt {
     pub tokens: u64,
 }
 
+/// The first excerpts may take all the room, so many of them at least: what is cut off is missed more than one more excerpt.
+const MIN_FULL_EXCERPTS: usize = 2;
 /// Too short an excerpt helps nobody.
 const MIN_EXCERPT_TOKENS: u64 = 48;
 
@@ -89,7 +91,7 @@ pub fn recall_references(
     let mut recalled = Vec::new();
     let mut left = limits.tokens;
     for source in &sources {
-        let share = limits.tokens / limits.excerpts.max(1) as u64;
+        let share = limits.tokens / limits.excerpts.clamp(1, MIN_FULL_EXCERPTS) as u64;
         let share = share.max(2 * MIN_EXCERPT_TOKENS).min(left);
         if share < MIN_EXCERPT_TOKENS {
             break;

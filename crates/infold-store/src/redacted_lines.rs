@@ -205,7 +205,7 @@ mod tests {
         let text = "one\ntwo\nthree";
         let lines: Vec<&str> = lines_with(text, &[1..2, 8..9]).collect();
         assert_eq!(lines, ["one\n", "three"]);
-        let lines: Vec<&str> = lines_with(text, &[2..5]).collect();
+        let lines: Vec<&str> = lines_with(text, std::slice::from_ref(&(2..5))).collect();
         assert_eq!(lines, ["one\n", "two\n"]);
     }
 }

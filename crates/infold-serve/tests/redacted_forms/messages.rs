@@ -45,7 +45,10 @@ fn leaks(
                 leaks.push(format!("{from} to {to}, {question}"));
                 break;
             }
-            office.restart_without_index();
+            // A restart takes longer than all the rest.
+            if from == to {
+                office.restart_without_index();
+            }
         }
     }
     leaks

@@ -368,7 +368,7 @@ impl<'a> CopySearch<'a> {
         };
         let mut find_text = |text: &str| {
             if is_gone(text) {
-                return Vec::from_iter([0..text.len()]);
+                return Vec::from_iter(Some(0..text.len()));
             }
             let mut ranges = Vec::new();
             for event in found.lines.iter().filter_map(|key| self.events.get(key)) {

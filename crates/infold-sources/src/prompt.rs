@@ -59,7 +59,8 @@ pub fn task_text(task: &SourceTask, comments: &[TaskComment]) -> String {
 fn push_part(text: &mut String, boundary: &str, head: &str, content: &str, left: &mut usize) {
     let content = content.trim_end();
     let end = content.floor_char_boundary(*left);
-    *left -= end;
+    // After a part that is cut nothing more is shown, not even a character.
+    *left = if end < content.len() { 0 } else { *left - end };
     text.push_str(&format!("\n--- {boundary} {head}\n{}\n", &content[..end]));
     if end < content.len() {
         let cut = content.len() - end;

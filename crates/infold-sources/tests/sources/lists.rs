@@ -139,7 +139,7 @@ async fn pages_by_key_are_followed_by_their_link() {
 async fn a_link_to_another_host_is_followed_here() {
     let (forge, other) = (forge_with(2), forge_with(7));
     let link = format!(
-        "<{}/repos/o/r/issues?page=2&per_page=1>; rel=\"next\"",
+        "<{}/repos/o/r/issues?page=2&per_page=1&direction=asc>; rel=\"next\"",
         other.url()
     );
     forge.fail(

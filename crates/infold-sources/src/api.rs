@@ -24,6 +24,9 @@ const MAX_PAGES: u32 = 10_000;
 /// How many characters of a server's own words are repeated.
 const MAX_SAID_CHARS: usize = 300;
 
+/// Is told before each wait: why, and how long.
+type OnWait = Box<dyn FnMut(&str, Duration) + Send>;
+
 /// A server, and how it is asked.
 pub struct Api {
     pub kind: SourceKind,
@@ -36,7 +39,7 @@ pub struct Api {
     /// How long to wait between two requests that write.
     pub write_interval: Duration,
     /// Told before each wait: why, and how long.
-    pub on_wait: Box<dyn FnMut(&str, Duration) + Send>,
+    pub on_wait: OnWait,
     /// The server takes no request before this.
     pub blocked_until: Option<Instant>,
     pub last_write: Option<Instant>,

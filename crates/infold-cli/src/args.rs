@@ -9,7 +9,7 @@ use infold_log::{EventId, Seq};
 use infold_store::{Durability, Metadata, Status};
 
 use crate::{
-    ask, condense, config, count, eval, export, fold, import, layers, manage, mcp, models,
+    ask, condense, config, count, eval, export, fetch, fold, import, layers, manage, mcp, models,
     provider, redact, search, serve, state, tools,
 };
 
@@ -89,6 +89,8 @@ pub enum CliCommand {
     Wrap(serve::WrapArgs),
     /// Serve the history to agents as tools: search, recall, view (Model Context Protocol)
     Mcp(mcp::McpArgs),
+    /// Put issues and merge requests that have a label into the queue
+    Fetch(fetch::FetchArgs),
     /// List model providers and check whether they answer
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
@@ -218,6 +220,7 @@ impl CliCommand {
                 | CliCommand::Serve(_)
                 | CliCommand::Wrap(_)
                 | CliCommand::Mcp(_)
+                | CliCommand::Fetch(_)
                 | CliCommand::Provider(_)
                 | CliCommand::Task(TaskCommand::New { .. })
                 | CliCommand::Import(_)

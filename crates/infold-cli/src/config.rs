@@ -4,6 +4,8 @@ mod files;
 mod trust;
 mod effective;
 
+pub use files::user_directory;
+
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};

@@ -39,6 +39,7 @@ mod model_call;
 mod provider;
 mod serve;
 mod mcp;
+mod fetch;
 mod agent_sessions;
 mod completions;
 
@@ -142,6 +143,7 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
             code => std::process::exit(code.into()),
         },
         CliCommand::Mcp(args) => mcp::run(contexts, config, &args, named_root, out),
+        CliCommand::Fetch(args) => fetch::run(contexts, config, &args, out),
         CliCommand::Provider(command) => provider::run(config, &command, out),
         CliCommand::Eval(args) => eval::run(config, &args, out),
         CliCommand::Task(command) => task::run(contexts, config, command, out),

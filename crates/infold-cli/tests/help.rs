@@ -27,6 +27,7 @@ fn the_first_page_names_every_command() {
       serve        Run the proxy between agents and their models, so that conversations fit
       wrap         Run an agent through a proxy of its own; exits with the agent's exit code
       mcp          Serve the history to agents as tools: search, recall, view (Model Context Protocol)
+      fetch        Put issues and merge requests that have a label into the queue
       provider     List model providers and check whether they answer
       task         Create, fill, list, end and delete tasks
       import       Create a task from a transcript of any known format

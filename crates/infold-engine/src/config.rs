@@ -4,6 +4,7 @@ mod environment;
 pub(crate) mod problem;
 mod reader;
 mod sections;
+mod sources;
 mod tools;
 pub(crate) mod yaml;
 mod layers;
@@ -21,6 +22,7 @@ pub use layers::{ConfigSource, ParsedConfig};
 pub use problem::{ConfigError, ConfigProblem, nearest};
 pub use reader::EnvLookup;
 pub use restricted::RestrictedKey;
+pub use sources::{SourceConfig, SourcesConfig};
 pub use tools::ToolsConfig;
 
 use infold_layers::{Field, Part, Shares, Transitions};
@@ -30,7 +32,7 @@ use crate::profile::{KeepRecent, Origin, Profile, ResolvedProfile, Setting, Sett
 use crate::recall::RecallLimits;
 
 /// The sections of a configuration, and the keys beside them.
-pub const SECTIONS: [&str; 12] = [
+pub const SECTIONS: [&str; 13] = [
     "context_storage",
     "llm",
     "profiles",
@@ -43,6 +45,7 @@ pub const SECTIONS: [&str; 12] = [
     "redact",
     "recall",
     "layers",
+    "sources",
 ];
 
 /// The APIs that the proxy speaks: one for each wire.
@@ -73,6 +76,8 @@ pub struct Config {
     pub layers: LayersConfig,
     /// The policy for tools; without one all are shown.
     pub tools: Option<ToolsConfig>,
+    /// The servers that tasks are fetched from.
+    pub sources: SourcesConfig,
     /// Settings that the environment makes for every model.
     pub environment: Settings,
     /// The model that the environment names.
@@ -338,6 +343,7 @@ impl Default for Config {
                 transitions: Transitions::default(),
             },
             tools: None,
+            sources: SourcesConfig::default(),
             environment: Settings::default(),
             model: None,
             profile: None,

@@ -139,7 +139,9 @@ impl Client {
 
     pub(crate) fn http(&self, to: &Endpoint) -> Result<&reqwest::Client, CallError> {
         let agent = concat!("infold/", env!("CARGO_PKG_VERSION"));
-        let client = self.clients.get(to, |builder| builder.user_agent(agent));
+        let client = self
+            .clients
+            .get(to.reach(), |builder| builder.user_agent(agent));
         client.map_err(|_| {
             let what = format!("cannot be called: {NO_CERTIFICATES}");
             let error = CallError::refused(RefusalCause::Address, to, &to.url("", false), &what);

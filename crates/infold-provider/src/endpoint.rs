@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::IpAddr;
 
 use infold_wire::Wire;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use crate::Secret;
+use crate::http::Reach;
 
 /// The address of a provider, and the API it speaks.
 #[derive(Clone)]
@@ -228,13 +228,12 @@ impl Endpoint {
 
     /// Says whether it runs on this machine.
     pub fn is_local(&self) -> bool {
-        let host = self.base.host_str().unwrap_or_default();
-        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        self.reach().is_local
     }
 
-    pub(crate) fn is_secure(&self) -> bool {
-        self.base.scheme() == "https"
+    /// Returns how it is reached.
+    pub(crate) fn reach(&self) -> Reach {
+        Reach::of(&self.base)
     }
 
     /// Returns all that must not be printed: the key, and passwords and keys in the address.

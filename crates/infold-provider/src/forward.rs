@@ -118,7 +118,7 @@ impl Forwarder {
         } else {
             &self.unpooled
         };
-        let client = clients.get(to, |builder| {
+        let client = clients.get(to.reach(), |builder| {
             let mut builder = builder
                 .no_gzip()
                 .tcp_nodelay(true)

@@ -2,12 +2,11 @@
 
 use std::error::Error;
 use std::iter::successors;
+use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::{ClientBuilder, redirect};
-
-use crate::Endpoint;
+use reqwest::{ClientBuilder, Url, redirect};
 
 /// Why an HTTP client cannot be built: no other cause is known.
 pub(crate) const NO_CERTIFICATES: &str =
@@ -25,20 +24,41 @@ impl Default for HttpClients {
     }
 }
 
+/// How an address is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// It is on this machine.
+    pub is_local: bool,
+    /// It uses TLS.
+    pub is_secure: bool,
+}
+
+impl Reach {
+    /// Returns how an address is reached.
+    pub fn of(url: &Url) -> Reach {
+        let host = url.host_str().unwrap_or_default();
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        Reach {
+            is_local: host == "localhost" || address.is_ok_and(|address| address.is_loopback()),
+            is_secure: url.scheme() == "https",
+        }
+    }
+}
+
 impl HttpClients {
-    /// Returns the client for an endpoint; `configure` adds options when it is built.
+    /// Returns the client for addresses of this reach; `configure` adds options when it is built.
     pub fn get(
         &self,
-        to: &Endpoint,
+        to: Reach,
         configure: impl Fn(ClientBuilder) -> ClientBuilder,
     ) -> reqwest::Result<&reqwest::Client> {
-        let slot = &self.0[usize::from(to.is_local()) * 2 + usize::from(to.is_secure())];
+        let slot = &self.0[usize::from(to.is_local) * 2 + usize::from(to.is_secure)];
         if let Some(client) = slot.get() {
             return Ok(client);
         }
         let build = |certificates| configure(builder(to, certificates)).build();
         let client = build(true).or_else(|error| {
-            if to.is_secure() {
+            if to.is_secure {
                 return Err(error);
             }
             // Plain HTTP works on a system without certificates too.
@@ -49,7 +69,7 @@ impl HttpClients {
 }
 
 /// Returns the options that all clients share; `certificates` loads those of the system.
-fn builder(to: &Endpoint, certificates: bool) -> ClientBuilder {
+fn builder(to: Reach, certificates: bool) -> ClientBuilder {
     let mut builder = reqwest::Client::builder()
         // A redirect would send a key and a whole conversation to another address.
         .redirect(redirect::Policy::none())
@@ -57,10 +77,10 @@ fn builder(to: &Endpoint, certificates: bool) -> ClientBuilder {
         .connect_timeout(Duration::from_secs(15))
         // A model may think for minutes; only this tells a dead connection from a quiet one.
         .tcp_keepalive(Duration::from_secs(20));
-    if to.is_local() {
+    if to.is_local {
         builder = builder.no_proxy();
     }
-    if !certificates || to.is_local() && !to.is_secure() {
+    if !certificates || to.is_local && !to.is_secure {
         builder = builder.tls_certs_only([]);
     }
     builder

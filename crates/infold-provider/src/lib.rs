@@ -33,6 +33,7 @@ mod models;
 mod embed;
 mod window;
 mod forward;
+mod rest;
 mod error;
 pub use body::{BodyPart, RequestBody};
 pub use client::{CallEvent, CallReply, Client};
@@ -40,5 +41,9 @@ pub use endpoint::{APIS, Endpoint, EndpointError, percent_decode, percent_encode
 pub use error::{CallError, redact_keys};
 pub use forward::{ForwardError, ForwardRequest, ForwardResponse, Forwarder, ResponseBody};
 pub use infold_wire::ListedModel;
-pub use retry::RetryPolicy;
+pub use rest::{
+    RestClient, RestError, RestLimits, RestRequest, RestResponse, RestServer, RestServerError,
+    RestUrl,
+};
+pub use retry::{RetryPolicy, requested_wait};
 pub use secret::Secret;

@@ -41,17 +41,26 @@ impl RetryPolicy {
     /// The wait is random, so that clients that failed together do not come back together,
     /// but no shorter than the provider asks for.
     pub(crate) fn wait(&self, attempt: u32, trouble: &ProviderError) -> Duration {
+        match trouble {
+            ProviderError::Busy { after: Some(after) } => {
+                after.saturating_add(random_part(self.longest(attempt).min(self.first_wait)))
+            }
+            _ => self.backoff(attempt),
+        }
+    }
+
+    /// Returns how long to wait after this attempt, counted from one, if the server asks for nothing.
+    pub fn backoff(&self, attempt: u32) -> Duration {
+        random_part(self.longest(attempt))
+    }
+
+    /// Returns how long to wait at most after an attempt.
+    fn longest(&self, attempt: u32) -> Duration {
         let doubled = 1u32
             .checked_shl(attempt.saturating_sub(1))
             .unwrap_or(u32::MAX);
         let longest = self.first_wait.saturating_mul(doubled);
-        let longest = longest.min(self.longest_wait);
-        match trouble {
-            ProviderError::Busy { after: Some(after) } => {
-                after.saturating_add(random_part(longest.min(self.first_wait)))
-            }
-            _ => random_part(longest),
-        }
+        longest.min(self.longest_wait)
     }
 }
 
@@ -67,7 +76,7 @@ fn random_part(longest: Duration) -> Duration {
 }
 
 /// Returns how long the headers of a response ask to wait.
-pub(crate) fn requested_wait(headers: &HeaderMap) -> Option<Duration> {
+pub fn requested_wait(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim());
     let seconds = |text: &str| Duration::try_from_secs_f64(text.parse().ok()?).ok();
     let exact = text("retry-after-ms").and_then(seconds).map(|ms| ms / 1000);

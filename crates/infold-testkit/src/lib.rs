@@ -42,6 +42,7 @@ mod embed;
 mod steps;
 mod conversation;
 mod disk;
+mod forge;
 pub use answer::Answer;
 pub use conversation::{Conversation, ScriptedExchange};
 pub use disk::{
@@ -49,6 +50,9 @@ pub use disk::{
 };
 pub use errors::{NamedError, errors};
 pub use faults::{Faults, Tally};
+pub use forge::{
+    Forge, ForgeCall, ForgeComment, ForgeFault, ForgeItem, ForgeRate, ForgeRepo, ForgeState,
+};
 pub use model::Model;
 pub use rules::{refusal, seal};
 pub use script::Script;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use infold_testkit::{Faults, Model, Script, Seen, Server, errors, read_steps};
+use infold_testkit::{Faults, Forge, ForgeState, Model, Script, Seen, Server, errors, read_steps};
 use infold_wire::quote;
 
 /// A scripted model server on loopback that speaks every wire.
@@ -26,6 +26,8 @@ enum Command {
     Serve(Box<Serve>),
     /// Lists the errors that a script can name
     Errors,
+    /// Serves issues, pull and merge requests as GitHub and GitLab do, on 127.0.0.1 until it is stopped
+    Forge(ForgeArgs),
     /// Sends many requests and prints how long the answers took
     Load(load::Load),
     /// Serves one answer as fast as it can, for `load`
@@ -92,10 +94,21 @@ struct Serve {
     faults: Option<Faults>,
 }
 
+#[derive(clap::Args)]
+struct ForgeArgs {
+    /// The port; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// How many open issues with the label `infold` the repository `octo/app` has
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    issues: usize,
+}
+
 fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Serve(serve) => run(*serve),
         Command::Errors => list(),
+        Command::Forge(forge) => serve_forge(&forge),
         Command::Load(load) => load::run(load).and_then(|line| say(&line)),
         Command::LoadUpstream(upstream) => upstream.run(say),
         Command::SweepFaults(sweep) => sweep.run().and_then(|table| say(&table)),
@@ -154,6 +167,28 @@ fn run(args: Serve) -> Result<(), String> {
         .map_err(|error| format!("port {}: {error}", args.port))?;
     say(&ready(&server.url()))?;
     server.wait();
+    Ok(())
+}
+
+/// Serves the repository `octo/app`, which was `octo/old-app`, and the archived `octo/attic`.
+fn serve_forge(args: &ForgeArgs) -> Result<(), String> {
+    let mut state = ForgeState::default();
+    let app = state.add_repo("octo", "app");
+    app.old_names.push("octo/old-app".to_owned());
+    for at in 1..=args.issues {
+        app.add_issue(&format!("issue {at}"), "Something is broken.", "infold");
+    }
+    app.add_request("a change", "It repairs something.", "infold");
+    app.add_issue("for people", "Not for a program.", "discussion");
+    state.add_repo("octo", "attic").is_archived = true;
+    let token = state.token.clone();
+    let forge = Forge::start_on(args.port, state)
+        .map_err(|error| format!("port {}: {error}", args.port))?;
+    let url = forge.url();
+    say(&format!(
+        "ready at {url}\n  github  base_url {url}/api/v3\n  gitlab  base_url {url}\n  token   {token}\n"
+    ))?;
+    forge.wait();
     Ok(())
 }
 

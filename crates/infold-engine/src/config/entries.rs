@@ -3,7 +3,7 @@
 use infold_tools::UnknownTools;
 use serde_json::{Value, json};
 
-use super::{Config, Provider, ServeConfig, ToolsConfig};
+use super::{Config, Provider, ServeConfig, SourceConfig, ToolsConfig};
 use crate::profile::{KeepRecent, Origin, Setting, Settings};
 
 /// One value of the effective configuration; a secret is only said to be set.
@@ -97,6 +97,8 @@ impl Config {
         if let Some(tools) = &self.tools {
             list.tools(tools);
         }
+        list.source("github", &self.sources.github);
+        list.source("gitlab", &self.sources.gitlab);
         for (section, origin) in &self.unread {
             list.push(section, json!("(kept for later)"), origin);
         }
@@ -170,6 +172,18 @@ impl EntryList {
             let key = format!("serve.upstreams.{api}");
             self.push(&key, json!(without_credentials(&set.value)), &set.origin);
         }
+    }
+
+    fn source(&mut self, name: &str, source: &SourceConfig) {
+        let key = |of: &str| format!("sources.{name}.{of}");
+        self.address(&key("base_url"), &source.base_url);
+        for repo in &source.repos {
+            self.set(&key("repos"), repo);
+        }
+        self.optional(&key("label"), &source.label);
+        self.optional(&key("taken_label"), &source.taken_label);
+        self.optional(&key("done_label"), &source.done_label);
+        self.optional(&key("failed_label"), &source.failed_label);
     }
 
     fn tools(&mut self, tools: &ToolsConfig) {

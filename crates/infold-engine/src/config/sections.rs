@@ -7,12 +7,12 @@ use infold_layers::{Field, PHASES, Part};
 
 use super::problem::{ConfigProblem, nearest};
 use super::reader::{ConfigReader, Scalar, Section, replace, value_problem};
-use super::tools;
 use super::yaml::{Member, Node, NodeKind};
 use super::{
     APIS, Config, ConfiguredModel, LayersConfig, NamedProfile, Provider, RelevanceMethod, SECTIONS,
     SERVED_APIS, Secret,
 };
+use super::{sources, tools};
 use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 use crate::profile::{KeepRecent, Setting, Settings, Threshold};
 use crate::strategy::STRATEGY_NAMES;
@@ -36,6 +36,7 @@ pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &No
             "recall" => read_recall(config, top.reader, node),
             "layers" => read_layers(config, top.reader, node),
             "tools" => config.tools = tools::read(top.reader, member),
+            "sources" => config.sources = sources::read(top.reader, node),
             "mcp_servers" => {
                 let origin = top.reader.origin(member.line);
                 config.unread.push(("mcp_servers", origin));
@@ -299,7 +300,7 @@ fn read_provider(reader: &mut ConfigReader<'_>, member: &Member, is_api: bool) -
 
 pub(super) const TOKENS: &str = "a number of tokens";
 
-fn is_http(text: &str) -> bool {
+pub(super) fn is_http(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 

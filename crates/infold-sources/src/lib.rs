@@ -1,0 +1,44 @@
+//! Issues and pull or merge requests of GitHub and GitLab as tasks: list, take, comment, relabel.
+//!
+//! A [`Source`] is one server with its token. [`fetch`] lists what has a label, hands each to a
+//! [`TaskQueue`] once, and relabels it as taken; [`Source::report_start`] and [`Source::report_result`]
+//! comment, once each, and relabel it at the end. This crate keeps nothing but a cache of pages.
+//!
+//! ```no_run
+//! use infold_sources::{FetchOptions, Source, SourceKind, SourceOptions, TaskQueue, fetch};
+//!
+//! # async fn example(queue: &mut dyn TaskQueue) -> Result<(), Box<dyn std::error::Error>> {
+//! let mut source = Source::new(SourceKind::Github, SourceOptions::default())?;
+//! let options = FetchOptions { repos: vec!["owner/name".to_owned()], ..FetchOptions::default() };
+//! let report = fetch(&mut source, &options, queue).await;
+//! println!("{} tasks are new", report.new_tasks());
+//! # Ok(())
+//! # }
+//! ```
+
+mod task;
+mod text;
+mod prompt;
+mod error;
+mod rate_limit;
+mod pages;
+mod etag_cache;
+mod api;
+mod fields;
+mod github;
+mod gitlab;
+mod source;
+mod fetch;
+mod comment;
+mod report;
+pub use error::SourceError;
+pub use fetch::{
+    EnqueueRequest, FetchFault, FetchOptions, FetchProblem, FetchReport, FetchedTask, QueueEntry,
+    QueueError, QueueStatus, TaskQueue, fetch,
+};
+pub use infold_provider::{RestLimits, RestServerError, RetryPolicy, Secret};
+pub use prompt::{revision_of, task_text};
+pub use report::{ReportOutcome, ResultStatus, TaskResult};
+pub use source::{Labels, Source, SourceOptions};
+pub use task::{SourceKind, SourceTask, TaskComment, TaskRef, TaskType, UnknownName};
+pub use text::visible;

@@ -68,6 +68,15 @@ pub struct ConnectError {
     pub is_refusal: bool,
 }
 
+impl ConnectError {
+    pub fn new(text: String) -> ConnectError {
+        ConnectError {
+            text,
+            is_refusal: false,
+        }
+    }
+}
+
 /// Why a request has no result.
 #[derive(Debug)]
 pub enum RequestError {

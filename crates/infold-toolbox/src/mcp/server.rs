@@ -39,7 +39,7 @@ pub(crate) struct Server {
 enum Reached {
     Process(ProcessSettings),
     Http {
-        address: HttpAddress,
+        address: Box<HttpAddress>,
         headers: HeaderMap,
     },
 }
@@ -106,6 +106,7 @@ impl Server {
             }
             McpTransport::Http { url, headers } => Reached::Http {
                 address: HttpAddress::new(&settings.name, &url)
+                    .map(Box::new)
                     .map_err(|_| "`url` is no HTTP address".to_owned())?,
                 headers: header_map(&headers)?,
             },
@@ -289,7 +290,7 @@ impl Server {
         }
     }
 
-    async fn connect(&self, handshake: Handshake) -> Result<RunningServer, StartError> {
+    async fn connect(&self, handshake: Handshake) -> Result<RunningServer, ConnectError> {
         match &self.reached_by {
             Reached::Process(settings) => self.connect_process(settings, handshake).await,
             Reached::Http { address, headers } => {
@@ -305,10 +306,10 @@ impl Server {
         &self,
         settings: &ProcessSettings,
         handshake: Handshake,
-    ) -> Result<RunningServer, StartError> {
+    ) -> Result<RunningServer, ConnectError> {
         let (mut process, stdout, stdin) = ServerProcess::start(settings).map_err(|error| {
             let program = settings.command.first().map_or("", String::as_str);
-            StartError::new(format!("`{program}` cannot be started: {error}"))
+            ConnectError::new(format!("`{program}` cannot be started: {error}"))
         })?;
         let is_line_too_long = Arc::new(AtomicBool::new(false));
         let output = LineLimit::new(
@@ -324,7 +325,7 @@ impl Server {
             )),
             Err(error) => {
                 let words = quoted(&process.last_words().await);
-                Err(StartError {
+                Err(ConnectError {
                     text: format!("{}{words}", error.text),
                     ..error
                 })
@@ -335,17 +336,13 @@ impl Server {
     async fn in_time(
         &self,
         connecting: impl Future<Output = Result<Connection, ConnectError>>,
-    ) -> Result<Connection, StartError> {
-        match timeout(self.timeout, connecting).await {
-            Ok(connected) => connected.map_err(|error| StartError {
-                text: error.text,
-                is_refusal: error.is_refusal,
-            }),
-            Err(_) => Err(StartError::new(format!(
-                "it did not start within {} s",
-                self.timeout.as_secs_f64()
-            ))),
-        }
+    ) -> Result<Connection, ConnectError> {
+        timeout(self.timeout, connecting).await.unwrap_or_else(|_| {
+            let seconds = self.timeout.as_secs_f64();
+            Err(ConnectError::new(format!(
+                "it did not start within {seconds} s"
+            )))
+        })
     }
 
     /// Stops a server that failed; the next call starts another. Returns its last words for a message.
@@ -389,21 +386,6 @@ impl Server {
 
 /// Lists of tools may be long, whatever results may be.
 const MIN_MESSAGE_BYTES: usize = 16 << 20;
-
-/// Why a server did not start.
-struct StartError {
-    text: String,
-    is_refusal: bool,
-}
-
-impl StartError {
-    fn new(text: String) -> StartError {
-        StartError {
-            text,
-            is_refusal: false,
-        }
-    }
-}
 
 impl RunningServer {
     fn new(

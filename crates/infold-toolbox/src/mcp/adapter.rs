@@ -136,6 +136,15 @@ where
 fn connect_error_text(error: ClientInitializeError) -> String {
     match error {
         ClientInitializeError::ConnectionClosed(_) => "it ended without an answer".to_owned(),
+        // A process that ends at once may do so before or after it is written to.
+        ClientInitializeError::TransportError { error, .. }
+            if error
+                .error
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) =>
+        {
+            "it ended without an answer".to_owned()
+        }
         ClientInitializeError::TransportError { error, .. } => {
             format!("it cannot be reached: {}", error.error)
         }

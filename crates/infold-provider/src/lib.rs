@@ -34,12 +34,14 @@ mod embed;
 mod window;
 mod forward;
 mod rest;
+mod http_address;
 mod error;
 pub use body::{BodyPart, RequestBody};
 pub use client::{CallEvent, CallReply, Client};
 pub use endpoint::{APIS, Endpoint, EndpointError, percent_decode, percent_encode};
 pub use error::{CallError, redact_keys};
 pub use forward::{ForwardError, ForwardRequest, ForwardResponse, Forwarder, ResponseBody};
+pub use http_address::HttpAddress;
 pub use infold_wire::ListedModel;
 pub use rest::{
     RestClient, RestError, RestLimits, RestRequest, RestResponse, RestServer, RestServerError,

@@ -74,7 +74,7 @@ pub(super) fn kind_of_plain(plain: &str) -> Option<ToolKind> {
         "bash" | "shell" | "sh" | "exec" | "execute" | "execcommand" | "shellcommand"
         | "localshell" | "runshellcommand" | "executecommand" | "runcommand" | "runterminalcmd"
         | "runinterminal" | "terminal" | "writestdin" | "codeinterpreter" | "codeexecution"
-        | "python" | "jsrepl" | "task" | "agent" | "spawnagent" => ToolKind::Run,
+        | "python" | "jsrepl" | "task" | "agent" | "spawnagent" | "run" => ToolKind::Run,
         _ => return None,
     })
 }

@@ -1,0 +1,25 @@
+//! What a call gave.
+
+use std::time::Duration;
+
+/// What a call gave. There is always one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallResult {
+    /// What the tool said, whole up to [`crate::Limits::max_result_bytes`]. Never empty: without output it says so.
+    pub text: String,
+    /// Whether it worked.
+    pub status: CallStatus,
+    /// How long it took.
+    pub duration: Duration,
+    /// Why it did not work, in one line; set exactly if the status is [`CallStatus::Error`].
+    pub error: Option<String>,
+}
+
+/// Whether a call worked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallStatus {
+    /// It did what it was asked for.
+    Success,
+    /// It did not, or not all; the text says why.
+    Error,
+}

@@ -1,0 +1,85 @@
+//! What a model is shown of a large text.
+
+/// Returns `text` if it has at most `max_bytes`, else its beginning and end with a line between them that says how
+/// much is left out and how to get it.
+///
+/// Cuts at ends of lines where they are near, and never within a character. The result is no longer than `max_bytes`,
+/// unless that is too short for the line between.
+pub fn head_and_tail(text: &str, max_bytes: usize, how_to_get_the_rest: &str) -> String {
+    if text.len() <= max_bytes {
+        return text.to_owned();
+    }
+    // The line is measured with the largest number that it can have.
+    let room = max_bytes.saturating_sub(omission(text.len(), how_to_get_the_rest).len());
+    // The end of an output has its errors and its outcome.
+    let head = head_end(text, room / 2);
+    let tail = tail_start(text, text.len() - (room - room / 2)).max(head);
+    let line = omission(tail - head, how_to_get_the_rest);
+    format!("{}{line}{}", &text[..head], &text[tail..])
+}
+
+fn omission(bytes: usize, how_to_get_the_rest: &str) -> String {
+    format!("\n[… {bytes} bytes left out: {how_to_get_the_rest} …]\n")
+}
+
+/// Returns where the beginning ends: after the last whole line, if that is not much shorter.
+fn head_end(text: &str, max_bytes: usize) -> usize {
+    let end = text.floor_char_boundary(max_bytes);
+    match text[..end].rfind('\n') {
+        Some(line_end) if line_end >= end / 2 => line_end,
+        _ => end,
+    }
+}
+
+/// Returns where the end starts: with the first whole line, if that is not much shorter.
+fn tail_start(text: &str, min_start: usize) -> usize {
+    let start = text.ceil_char_boundary(min_start);
+    match text[start..].find('\n') {
+        Some(line_end) if line_end < (text.len() - start) / 2 => start + line_end + 1,
+        _ => start,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_text_is_whole() {
+        assert_eq!(head_and_tail("a\nb\n", 4, "recall 3"), "a\nb\n");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_lines() {
+        let lines: Vec<String> = (1..=1000).map(|line| format!("line {line}\n")).collect();
+        let shown = head_and_tail(&lines.concat(), 100, "recall 3");
+        assert_eq!(
+            shown,
+            "line 1\nline 2\nline 3\n[… 9831 bytes left out: recall 3 …]\nline 998\nline 999\nline 1000\n"
+        );
+    }
+
+    #[test]
+    fn no_cut_is_within_a_character_and_the_length_holds() {
+        for text in ["é".repeat(500), "漢字\n".repeat(200), "🦀".repeat(300)] {
+            for max_bytes in 60..400 {
+                let shown = head_and_tail(&text, max_bytes, "recall 3");
+                assert!(shown.len() <= max_bytes, "{max_bytes}: {}", shown.len());
+                let (head, rest) = shown.split_once("\n[… ").unwrap();
+                let (bytes, rest) = rest.split_once(' ').unwrap();
+                let tail = rest.split_once(" …]\n").unwrap().1;
+                let bytes: usize = bytes.parse().unwrap();
+                assert!(text.starts_with(head) && text.ends_with(tail));
+                assert_eq!(head.len() + bytes + tail.len(), text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn no_room_leaves_the_line_alone() {
+        assert_eq!(
+            head_and_tail("abcdef", 3, "recall 3"),
+            "\n[… 6 bytes left out: recall 3 …]\n"
+        );
+    }
+}

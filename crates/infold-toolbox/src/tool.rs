@@ -1,0 +1,36 @@
+//! A tool that a toolbox offers.
+
+use serde_json::Value;
+
+/// A tool that can be called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// The name by which it is called. `mcp__SERVER__TOOL` if others have the same.
+    pub name: String,
+    /// What a model reads of it.
+    pub description: String,
+    /// The JSON Schema of its arguments, an object.
+    pub input_schema: Value,
+    /// Whether it changes nothing, so that several may run at once. Of a server's tool that is what the server says.
+    pub read_only: bool,
+    /// The MCP server that has it; none for a tool of the workspace.
+    pub server: Option<String>,
+}
+
+/// The tools that can be called now, and what is missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolList {
+    /// Those of the workspace first, then those of each server in the order of the settings.
+    pub tools: Vec<Tool>,
+    /// Servers that did not start, or whose tools are not all there.
+    pub problems: Vec<ServerProblem>,
+}
+
+/// Why tools of a server are missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerProblem {
+    /// The server.
+    pub server: String,
+    /// What is wrong, with the end of what it wrote to standard error.
+    pub reason: String,
+}

@@ -5,6 +5,7 @@ pub(crate) mod problem;
 mod reader;
 mod sections;
 mod tools;
+mod work;
 pub(crate) mod yaml;
 mod layers;
 mod restricted;
@@ -22,6 +23,7 @@ pub use problem::{ConfigError, ConfigProblem};
 pub use reader::EnvLookup;
 pub use restricted::RestrictedKey;
 pub use tools::ToolsConfig;
+pub use work::WorkConfig;
 
 use infold_layers::{Field, Part, Shares, Transitions};
 
@@ -30,7 +32,7 @@ use crate::profile::{KeepRecent, Origin, Profile, ResolvedProfile, Setting, Sett
 use crate::recall::RecallLimits;
 
 /// The sections of a configuration, and the keys beside them.
-pub const SECTIONS: [&str; 12] = [
+pub const SECTIONS: [&str; 13] = [
     "context_storage",
     "llm",
     "profiles",
@@ -43,6 +45,7 @@ pub const SECTIONS: [&str; 12] = [
     "redact",
     "recall",
     "layers",
+    "work",
 ];
 
 /// The APIs that the proxy speaks: one for each wire.
@@ -73,6 +76,8 @@ pub struct Config {
     pub layers: LayersConfig,
     /// The policy for tools; without one all are shown.
     pub tools: Option<ToolsConfig>,
+    /// How tasks are carried out.
+    pub work: WorkConfig,
     /// Settings that the environment makes for every model.
     pub environment: Settings,
     /// The model that the environment names.
@@ -307,6 +312,7 @@ impl Default for Config {
                 transitions: Transitions::default(),
             },
             tools: None,
+            work: WorkConfig::default(),
             environment: Settings::default(),
             model: None,
             profile: None,

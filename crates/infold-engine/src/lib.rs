@@ -55,6 +55,8 @@ pub mod connect;
 pub mod setup;
 pub mod request;
 pub mod turn;
+pub mod queue;
+pub mod tool_projection;
 pub use config::Config;
 pub use connection::{CallFailure, Connection, Connector};
 pub use extract::Extract;

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use infold::layers::task_situation;
+use infold::tool_projection::tools_shown_line;
 use infold_store::{Log, ToolsShownLine, What};
-use infold_tools::{
-    OfferedTool, Policy, Projection, ShownTools, Situation, ToolVerdict, Validators,
-};
+use infold_tools::{OfferedTool, Policy, ShownTools, Situation, Validators};
 use infold_wire::lookup::CallJudge;
 use infold_wire::provider_error::ClientError;
 use infold_wire::tool_list::EditedTools;
@@ -93,25 +92,8 @@ impl ToolPolicy {
         ProjectedTools {
             edited,
             shown,
-            line: shown_line(&projection),
+            line: tools_shown_line(&projection),
         }
-    }
-}
-
-fn shown_line(projection: &Projection) -> ToolsShownLine {
-    let texts = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
-    let hidden = projection.decisions.iter();
-    let hidden = hidden.filter_map(|decision| match &decision.verdict {
-        ToolVerdict::Hidden(reason) => Some((decision.name.clone(), reason.to_string())),
-        ToolVerdict::Shown | ToolVerdict::Narrowed { .. } => None,
-    });
-    ToolsShownLine {
-        phase: projection.situation.phase().to_owned(),
-        environment: projection.situation.environment().name().to_owned(),
-        shown: texts(projection.shown_names()),
-        narrowed: texts(projection.narrowed_names()),
-        hidden: hidden.collect(),
-        choice: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use infold_tools::UnknownTools;
 use serde_json::{Value, json};
 
-use super::{Config, Provider, ServeConfig, ToolsConfig};
+use super::{Config, Provider, ServeConfig, ToolsConfig, WorkConfig};
 use crate::profile::{KeepRecent, Origin, Setting, Settings};
 
 /// One value of the effective configuration; a secret is only said to be set.
@@ -86,6 +86,7 @@ impl Config {
         if let Some(tools) = &self.tools {
             list.tools(tools);
         }
+        list.work(&self.work);
         for (section, origin) in &self.unread {
             list.push(section, json!("(kept for later)"), origin);
         }
@@ -159,6 +160,22 @@ impl EntryList {
             let key = format!("serve.upstreams.{api}");
             self.push(&key, json!(without_credentials(&set.value)), &set.origin);
         }
+    }
+
+    fn work(&mut self, work: &WorkConfig) {
+        self.optional("work.max_steps", &work.max_steps);
+        self.optional("work.max_tokens", &work.max_tokens);
+        self.shown("work.max_cost", &work.max_cost, |it| number(*it));
+        self.optional("work.max_minutes", &work.max_minutes);
+        self.optional("work.result_tokens", &work.result_tokens);
+        self.optional("work.commands", &work.commands);
+        self.shown("work.workspace", &work.workspace, |it| json!(it));
+        self.optional("work.system_prompt", &work.system_prompt);
+        self.optional("work.concurrency", &work.concurrency);
+        self.optional("work.per_user", &work.per_user);
+        self.optional("work.max_attempts", &work.max_attempts);
+        self.optional("work.retry_seconds", &work.retry_seconds);
+        self.optional("work.lease_seconds", &work.lease_seconds);
     }
 
     fn tools(&mut self, tools: &ToolsConfig) {

@@ -7,12 +7,12 @@ use infold_layers::{Field, PHASES, Part};
 
 use super::problem::{ConfigProblem, nearest};
 use super::reader::{ConfigReader, Scalar, Section, replace, value_problem};
-use super::tools;
 use super::yaml::{Member, Node, NodeKind};
 use super::{
     APIS, Config, ConfiguredModel, LayersConfig, NamedProfile, Provider, SECTIONS, SERVED_APIS,
     Secret,
 };
+use super::{tools, work};
 use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 use crate::profile::{KeepRecent, Setting, Settings, Threshold};
 use crate::strategy::STRATEGY_NAMES;
@@ -36,6 +36,7 @@ pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &No
             "recall" => read_recall(config, top.reader, node),
             "layers" => read_layers(config, top.reader, node),
             "tools" => config.tools = tools::read(top.reader, member),
+            "work" => config.work = work::read(top.reader, node),
             "mcp_servers" => {
                 let origin = top.reader.origin(member.line);
                 config.unread.push(("mcp_servers", origin));
@@ -175,7 +176,7 @@ fn read_words(
 pub(super) const DAYS: &str = "a number of days, from 0 to 36500";
 
 /// Parses a path in which `~/` is the home directory.
-fn directory(text: &str, home: Option<&str>) -> Option<PathBuf> {
+pub(super) fn directory(text: &str, home: Option<&str>) -> Option<PathBuf> {
     match (text.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => Some(Path::new(home).join(rest)),
         _ => (!text.is_empty()).then(|| PathBuf::from(text)),

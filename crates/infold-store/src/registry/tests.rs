@@ -483,6 +483,7 @@ fn tables_of_others_stay() {
             "forks",
             "model_quirks",
             "model_windows",
+            "queue",
             "tasks",
             "theirs",
             "token_factors"

@@ -90,7 +90,7 @@ pub use file::Access;
 pub use frame::{Frame, is_prompt};
 pub use imported::{Imported, ImportedPiece};
 pub use incoming::{Incoming, IncomingError};
-pub use lock::{Claim, Holder};
+pub use lock::{Claim, Holder, host};
 pub use log::{Log, MissingLines, Tail};
 pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};

@@ -30,11 +30,11 @@ mod run;
 mod end;
 mod worker;
 
-pub use call_runner::CallOutcome;
+pub use call_runner::{CallError, CallOutcome};
 pub use end::{EndMode, RunEnd};
 pub use lease::{LeaseKeeper, LeaseState, claim_request, new_owner};
 pub use limits::WorkLimits;
 pub use round::task_result;
 pub use run::{RunError, RunEvent, RunListener, RunModel, TaskRun};
-pub use tool_set::{ToolPolicy, ToolSet};
-pub use worker::{Worker, WorkerEvent, WorkerSettings};
+pub use tool_set::{ToolPolicy, ToolSet, ToolSetError};
+pub use worker::{Worker, WorkerError, WorkerEvent, WorkerSettings};

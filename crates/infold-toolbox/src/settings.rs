@@ -15,6 +15,8 @@ pub struct ToolboxSettings {
     pub commands: CommandRule,
     /// The MCP servers. Each is started when tools are first listed, or one of its own is called.
     pub servers: Vec<McpServer>,
+    /// Names of tools that the caller has itself; a server's tool of such a name is prefixed.
+    pub reserved_names: Vec<String>,
     /// How much a call may take and give.
     pub limits: Limits,
     /// The environment of commands and servers, mostly that of this process. Variables that look like keys

@@ -1,28 +1,119 @@
 //! The toolbox: lists tools and carries out calls.
 
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::{CallResult, CallStatus, SettingsError, ToolList, ToolboxSettings};
+use tokio::task::JoinSet;
+
+use crate::arguments::Arguments;
+use crate::catalog::{Catalog, ToolTarget};
+use crate::environment::without_secrets;
+use crate::failure::Failure;
+use crate::mcp::{Listed, Server, SharedSettings};
+use crate::workspace::Workspace;
+use crate::{
+    CallResult, CallStatus, McpServer, ServerProblem, SettingsError, ToolList, ToolboxSettings,
+    head_and_tail,
+};
 
 /// Lists tools and carries out calls of them.
 ///
 /// Dropping it kills the processes of its servers, too.
 #[derive(Debug)]
 pub struct Toolbox {
-    settings: ToolboxSettings,
+    workspace: Option<Arc<Workspace>>,
+    servers: Vec<Arc<Server>>,
+    reserved_names: Vec<String>,
+    max_result_bytes: usize,
+    /// What was last listed.
+    catalog: Mutex<Option<Arc<Catalog>>>,
 }
 
 impl Toolbox {
     /// Creates a toolbox. No server is started yet.
     pub fn new(settings: ToolboxSettings) -> Result<Toolbox, SettingsError> {
-        Ok(Toolbox { settings })
+        let environment = without_secrets(settings.environment);
+        let limits = settings.limits;
+        let max_result_bytes = limits.max_result_bytes;
+        let shared = SharedSettings {
+            environment: environment.clone(),
+            directory: settings.workspace.clone(),
+            max_tools: limits.max_server_tools,
+            max_result_bytes,
+        };
+        let workspace = settings.workspace.map(|path| {
+            let opened = Workspace::open(&path, settings.commands, environment, limits);
+            opened.map_err(|source| SettingsError::Workspace { path, source })
+        });
+        check_names(&settings.servers)?;
+        let servers = settings.servers.into_iter().map(|server| {
+            let name = server.name.clone();
+            let server = Server::new(server, shared.clone());
+            server
+                .map(Arc::new)
+                .map_err(|reason| SettingsError::Server {
+                    server: name,
+                    reason,
+                })
+        });
+        Ok(Toolbox {
+            workspace: workspace.transpose()?.map(Arc::new),
+            servers: servers.collect::<Result<_, _>>()?,
+            reserved_names: settings.reserved_names,
+            max_result_bytes,
+            catalog: Mutex::new(None),
+        })
     }
 
     /// Returns the tools that can be called now. Starts servers that do not run; those that cannot be started are named
     /// among the problems, and tried again later.
+    ///
+    /// Cheap when nothing changed. A server that was listed before and is down is still listed, so that what a model is
+    /// offered stays the same.
     pub async fn tools(&self) -> ToolList {
-        let _ = &self.settings;
-        ToolList::default()
+        let listed = self.list_servers().await;
+        let servers = self.servers.iter().zip(&listed);
+        let named: Vec<_> = servers
+            .map(|(server, listed)| (server.name(), listed.tools.as_slice()))
+            .collect();
+        let own = self.workspace.as_ref().map(|workspace| workspace.tools());
+        let reserved = self.reserved_names.iter().map(String::as_str);
+        let (catalog, duplicates) = Catalog::new(own.unwrap_or_default(), reserved, &named);
+        let mut problems = Vec::new();
+        for ((server, listed), twice) in self.servers.iter().zip(listed).zip(duplicates) {
+            let twice = twice.into_iter().map(|name| {
+                format!("it has several tools of the name `{name}`; only the first is offered")
+            });
+            problems.extend(
+                listed
+                    .problem
+                    .into_iter()
+                    .chain(twice)
+                    .map(|reason| ServerProblem {
+                        server: server.name().to_owned(),
+                        reason,
+                    }),
+            );
+        }
+        let catalog = Arc::new(catalog);
+        let tools = catalog.tools.clone();
+        *self.catalog.lock().unwrap_or_else(PoisonError::into_inner) = Some(catalog);
+        ToolList { tools, problems }
+    }
+
+    /// Lists the tools of all servers, at the same time.
+    async fn list_servers(&self) -> Vec<Listed> {
+        let mut listing = JoinSet::new();
+        for (position, server) in self.servers.iter().enumerate() {
+            let server = Arc::clone(server);
+            listing.spawn(async move { (position, server.tools().await) });
+        }
+        let mut listed = vec![Listed::default(); self.servers.len()];
+        for (position, tools) in listing.join_all().await {
+            listed[position] = tools;
+        }
+        listed
     }
 
     /// Carries out a call; `arguments` is the JSON text that the model wrote, an object or nothing.
@@ -31,15 +122,112 @@ impl Toolbox {
     /// is then either as it was or wholly written.
     pub async fn call(&self, name: &str, arguments: &str) -> CallResult {
         let started = Instant::now();
-        let _ = arguments;
+        let done = self.carry_out(name, arguments).await;
+        self.result(done, started)
+    }
+
+    async fn carry_out(&self, name: &str, arguments: &str) -> Result<String, Failure> {
+        let own = self
+            .workspace
+            .as_ref()
+            .filter(|workspace| workspace.has(name));
+        if let Some(workspace) = own {
+            return workspace.call(name, Arguments::parse(arguments)?).await;
+        }
+        let target = self.target(name).await?;
+        let arguments = Arguments::parse(arguments)?.into_members();
+        let server = &self.servers[target.server];
+        server.call(&target.tool, arguments).await
+    }
+
+    /// Finds the tool of a server. Lists the servers first if that was never done.
+    async fn target(&self, name: &str) -> Result<ToolTarget, Failure> {
+        let catalog = self
+            .catalog
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let catalog = match catalog {
+            Some(catalog) => catalog,
+            None => {
+                self.tools().await;
+                let catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+                catalog.clone().unwrap_or_default()
+            }
+        };
+        catalog.target(name).cloned().ok_or_else(|| {
+            const MAX_NAMED_TOOLS: usize = 50;
+            let names = catalog.tools.iter().map(|tool| tool.name.as_str());
+            let names: Vec<&str> = names.take(MAX_NAMED_TOOLS).collect();
+            Failure::new(format!(
+                "there is no tool `{name}` (there are: {})",
+                names.join(", ")
+            ))
+        })
+    }
+
+    fn result(&self, done: Result<String, Failure>, started: Instant) -> CallResult {
+        let (text, error) = match done {
+            Ok(text) => (text, None),
+            Err(Failure { reason, output }) => {
+                let text = match output {
+                    Some(output) if output.contains(&reason) => output,
+                    Some(output) if !output.is_empty() => {
+                        format!("{}\n[{reason}]", output.trim_end())
+                    }
+                    _ => reason.clone(),
+                };
+                (text, Some(reason.replace('\n', " | ")))
+            }
+        };
+        let text = if text.trim().is_empty() {
+            "(no output)".to_owned()
+        } else if text.len() > self.max_result_bytes {
+            head_and_tail(&text, self.max_result_bytes, "the result was too long")
+        } else {
+            text
+        };
         CallResult {
-            text: format!("there is no tool `{name}`"),
-            status: CallStatus::Error,
+            text,
+            status: match error {
+                None => CallStatus::Success,
+                Some(_) => CallStatus::Error,
+            },
             duration: started.elapsed(),
-            error: Some(format!("there is no tool `{name}`")),
+            error,
         }
     }
 
-    /// Ends all servers, with everything that they started. Calls that follow give errors.
-    pub async fn shutdown(&self) {}
+    /// Ends all servers, with everything that they started. Calls of their tools that follow give errors.
+    pub async fn shutdown(&self) {
+        let mut ending = JoinSet::new();
+        for server in &self.servers {
+            let server = Arc::clone(server);
+            ending.spawn(async move { server.shut_down().await });
+        }
+        ending.join_all().await;
+    }
+}
+
+/// Checks that each server has a name of its own that can be a part of a tool's name.
+fn check_names(servers: &[McpServer]) -> Result<(), SettingsError> {
+    const MAX_SERVER_NAME_BYTES: usize = 32;
+    let mut names = HashSet::new();
+    for server in servers {
+        let is_valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let reason = if server.name.is_empty() {
+            "a server needs a name"
+        } else if server.name.len() > MAX_SERVER_NAME_BYTES || !server.name.chars().all(is_valid) {
+            "its name may have letters, digits, `_` and `-`, at most 32 of them"
+        } else if !names.insert(&server.name) {
+            "there are two servers of this name"
+        } else {
+            continue;
+        };
+        return Err(SettingsError::Server {
+            server: server.name.clone(),
+            reason: reason.to_owned(),
+        });
+    }
+    Ok(())
 }

@@ -1,0 +1,140 @@
+//! The arguments of a call, as the model wrote them.
+
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+
+/// The arguments of a call.
+#[derive(Debug)]
+pub(crate) struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// Reads arguments; an empty text has none.
+    pub fn parse(text: &str) -> Result<Arguments, Failure> {
+        if text.trim().is_empty() {
+            return Ok(Arguments(Map::new()));
+        }
+        match serde_json::from_str(text) {
+            Ok(Value::Object(members)) => Ok(Arguments(members)),
+            Ok(Value::Null) => Ok(Arguments(Map::new())),
+            Ok(_) => Err(Failure::new(
+                "the arguments are not a JSON object: write them as {\"name\": value}",
+            )),
+            Err(error) => Err(Failure::new(format!(
+                "the arguments are not valid JSON ({error}): write the call again"
+            ))),
+        }
+    }
+
+    pub fn into_members(self) -> Map<String, Value> {
+        self.0
+    }
+
+    /// Refuses arguments that a tool does not have.
+    pub fn only(self, known: &[&str]) -> Result<Arguments, Failure> {
+        let unknown = self.0.keys().find(|name| !known.contains(&name.as_str()));
+        match unknown {
+            Some(name) => Err(Failure::new(format!(
+                "there is no argument `{name}` (known: {})",
+                known.join(", ")
+            ))),
+            None => Ok(self),
+        }
+    }
+
+    /// Returns a text that must be there.
+    pub fn text(&self, name: &str) -> Result<&str, Failure> {
+        self.optional_text(name)?
+            .ok_or_else(|| Failure::new(format!("the argument `{name}` is missing")))
+    }
+
+    pub fn optional_text(&self, name: &str) -> Result<Option<&str>, Failure> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(Failure::new(format!("the argument `{name}` is not a text"))),
+        }
+    }
+
+    /// Returns a whole number from 1. Some models write numbers as texts.
+    pub fn count(&self, name: &str) -> Result<Option<u64>, Failure> {
+        let number = match self.0.get(name) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::String(text)) => text.trim().parse().ok(),
+            Some(value) => value.as_u64(),
+        };
+        match number {
+            Some(number @ 1..) => Ok(Some(number)),
+            _ => Err(Failure::new(format!(
+                "the argument `{name}` is not a whole number from 1"
+            ))),
+        }
+    }
+
+    /// Returns a flag; false if it is left out.
+    pub fn flag(&self, name: &str) -> Result<bool, Failure> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(Value::String(text)) if text == "true" => Ok(true),
+            Some(Value::String(text)) if text == "false" => Ok(false),
+            Some(_) => Err(Failure::new(format!(
+                "the argument `{name}` is neither true nor false"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Arguments::parse(text).unwrap_err().reason
+    }
+
+    #[test]
+    fn broken_arguments_say_what_to_do() {
+        assert!(refused("{\"path\":").contains("not valid JSON"));
+        assert!(refused("[1]").contains("not a JSON object"));
+        assert!(refused(r#"{"path":"\ud800"}"#).contains("not valid JSON"));
+        assert!(refused(&"[".repeat(100_000)).contains("not valid JSON"));
+    }
+
+    #[test]
+    fn nothing_is_no_arguments() {
+        for text in ["", "  ", "null", "{}"] {
+            assert!(Arguments::parse(text).unwrap().into_members().is_empty());
+        }
+    }
+
+    #[test]
+    fn values_of_a_wrong_type_are_named() {
+        let arguments = Arguments::parse(r#"{"path":7,"limit":"x","all":1,"offset":0}"#).unwrap();
+        assert!(arguments.text("path").is_err());
+        assert!(arguments.count("limit").is_err());
+        assert!(arguments.count("offset").is_err());
+        assert!(arguments.flag("all").is_err());
+        assert_eq!(
+            arguments.text("pattern").unwrap_err().reason,
+            "the argument `pattern` is missing"
+        );
+    }
+
+    #[test]
+    fn numbers_and_flags_may_be_texts() {
+        let arguments = Arguments::parse(r#"{"limit":"12","all":"true","none":null}"#).unwrap();
+        assert_eq!(arguments.count("limit"), Ok(Some(12)));
+        assert_eq!(arguments.flag("all"), Ok(true));
+        assert_eq!(arguments.optional_text("none"), Ok(None));
+    }
+
+    #[test]
+    fn unknown_arguments_are_named() {
+        let arguments = Arguments::parse(r#"{"file":"a"}"#).unwrap();
+        assert_eq!(
+            arguments.only(&["path", "limit"]).unwrap_err().reason,
+            "there is no argument `file` (known: path, limit)"
+        );
+    }
+}

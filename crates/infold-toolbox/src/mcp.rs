@@ -1,0 +1,9 @@
+//! Tools of MCP servers.
+
+mod adapter;
+mod line_limit;
+mod process;
+mod restart;
+mod server;
+pub(crate) use adapter::ServerTool;
+pub(crate) use server::{Listed, Server, SharedSettings};

@@ -1,0 +1,93 @@
+//! When a server that failed may be started again.
+
+use std::time::{Duration, Instant};
+
+/// Counts failures in a row, and says when the next start may be.
+#[derive(Debug, Default)]
+pub struct RestartPolicy {
+    failures: u32,
+    last_failure: Option<Instant>,
+}
+
+/// Why a server is not started now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestartRefusal {
+    /// It failed just now.
+    Wait(Duration),
+    /// It failed too often.
+    GivenUp,
+}
+
+/// After so many failures in a row a server is not started again.
+pub const MAX_FAILURES: u32 = 10;
+
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+impl RestartPolicy {
+    /// Notes that the server did not start, or ended by itself.
+    pub fn failed(&mut self, now: Instant) {
+        self.failures += 1;
+        self.last_failure = Some(now);
+    }
+
+    /// Notes that the server answered a call: a server that starts and then dies has not yet worked.
+    pub fn worked(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Says whether the server may be started now: at once after one failure, then after 1 s, 2 s, 4 s, …
+    pub fn check(&self, now: Instant) -> Result<(), RestartRefusal> {
+        if self.failures >= MAX_FAILURES {
+            return Err(RestartRefusal::GivenUp);
+        }
+        let (Some(last), 2..) = (self.last_failure, self.failures) else {
+            return Ok(());
+        };
+        let wait = Duration::from_secs(1 << (self.failures - 2)).min(MAX_WAIT);
+        let left = wait.saturating_sub(now.saturating_duration_since(last));
+        if left.is_zero() {
+            Ok(())
+        } else {
+            Err(RestartRefusal::Wait(left))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_and_end() {
+        let start = Instant::now();
+        let mut policy = RestartPolicy::default();
+        assert_eq!(policy.check(start), Ok(()));
+        policy.failed(start);
+        assert_eq!(policy.check(start), Ok(()), "one failure may be chance");
+        let mut waits = Vec::new();
+        loop {
+            policy.failed(start);
+            match policy.check(start) {
+                Err(RestartRefusal::Wait(wait)) => waits.push(wait.as_secs()),
+                refused => {
+                    assert_eq!(refused, Err(RestartRefusal::GivenUp));
+                    break;
+                }
+            }
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+
+    #[test]
+    fn the_wait_ends_and_work_forgives() {
+        let start = Instant::now();
+        let mut policy = RestartPolicy::default();
+        policy.failed(start);
+        policy.failed(start);
+        assert_eq!(policy.check(start + Duration::from_secs(1)), Ok(()));
+        policy.failed(start);
+        assert!(policy.check(start + Duration::from_secs(1)).is_err());
+        policy.worked();
+        assert_eq!(policy.check(start), Ok(()));
+    }
+}

@@ -1,0 +1,402 @@
+//! A server: started on demand, started again after a failure, called within limits.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use tokio::sync::{Mutex, watch};
+use tokio::time::timeout;
+
+use super::adapter::{Connection, Handshake, RequestError, ServerTool, connect_stdio};
+use super::line_limit::LineLimit;
+use super::process::{ProcessSettings, ServerProcess};
+use super::restart::{RestartPolicy, RestartRefusal};
+use crate::failure::Failure;
+use crate::{McpServer, McpTransport};
+
+/// A server and its state.
+#[derive(Debug)]
+pub(crate) struct Server {
+    name: String,
+    reached_by: Reached,
+    timeout: Duration,
+    max_tools: usize,
+    max_message_bytes: usize,
+    state: Mutex<State>,
+    /// True once the toolbox is shut down.
+    is_shut_down: watch::Sender<bool>,
+}
+
+/// How a server is reached.
+#[derive(Debug)]
+enum Reached {
+    Process(ProcessSettings),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: Option<Arc<RunningServer>>,
+    restarts: RestartPolicy,
+    /// Why the last start failed.
+    last_failure: Option<String>,
+    /// What was last listed; offered also while the server is down, so that the list stays the same.
+    listed: Listed,
+}
+
+/// The tools of a server, and what is wrong with them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listed {
+    pub tools: Vec<ServerTool>,
+    pub problem: Option<String>,
+}
+
+/// A server that runs.
+#[derive(Debug)]
+struct RunningServer {
+    connection: Connection,
+    /// None for a server that is not ours to start, and once it was stopped.
+    process: Mutex<Option<ServerProcess>>,
+    is_line_too_long: Arc<AtomicBool>,
+    is_listed: AtomicBool,
+}
+
+/// What all servers of a toolbox share.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedSettings {
+    pub environment: Vec<(OsString, OsString)>,
+    pub directory: Option<PathBuf>,
+    pub max_tools: usize,
+    pub max_result_bytes: usize,
+}
+
+/// How long a server has to answer whether it still works, after a call took too long.
+const MAX_PING_TIME: Duration = Duration::from_secs(5);
+
+/// How long closing a connection may take.
+const MAX_CLOSE_TIME: Duration = Duration::from_secs(2);
+
+impl Server {
+    pub fn new(settings: McpServer, shared: SharedSettings) -> Result<Server, String> {
+        let reached_by = match settings.transport {
+            McpTransport::Command {
+                command,
+                environment,
+            } => {
+                if command.is_empty() {
+                    return Err("`command` is empty".to_owned());
+                }
+                let own = environment.into_iter();
+                let own = own.map(|(name, value)| (name.into(), value.reveal().to_owned().into()));
+                Reached::Process(ProcessSettings {
+                    command,
+                    environment: shared.environment.into_iter().chain(own).collect(),
+                    directory: shared.directory,
+                })
+            }
+            McpTransport::Http { .. } => return Err("HTTP".to_owned()),
+        };
+        Ok(Server {
+            name: settings.name,
+            reached_by,
+            timeout: settings.timeout,
+            max_tools: shared.max_tools,
+            // A text in JSON may be twice as long, with its escapes.
+            max_message_bytes: shared
+                .max_result_bytes
+                .saturating_mul(2)
+                .max(MIN_MESSAGE_BYTES),
+            state: Mutex::default(),
+            is_shut_down: watch::Sender::new(false),
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the tools of the server, which is started if it does not run.
+    pub async fn tools(&self) -> Listed {
+        let running = self.running().await;
+        let listed = match &running {
+            Ok(running) if !running.needs_listing() => {
+                return self.state.lock().await.listed.clone();
+            }
+            Ok(running) => self.list(running).await,
+            Err(reason) => Err(reason.clone()),
+        };
+        let mut state = self.state.lock().await;
+        match listed {
+            Ok(listed) => state.listed = listed,
+            Err(reason) => state.listed.problem = Some(reason),
+        }
+        state.listed.clone()
+    }
+
+    async fn list(&self, running: &Arc<RunningServer>) -> Result<Listed, String> {
+        let request = running.connection.list_tools(self.max_tools);
+        let listed = match timeout(self.timeout, request).await {
+            Ok(Ok(listed)) => listed,
+            Ok(Err(RequestError::Answered(text))) => {
+                return Err(format!("it does not list its tools: {text}"));
+            }
+            Ok(Err(RequestError::Lost(text))) => {
+                let words = self.discard(running).await;
+                return Err(format!("it ended while it listed its tools: {text}{words}"));
+            }
+            Err(_) => {
+                let words = self.discard(running).await;
+                let seconds = self.timeout.as_secs_f64();
+                return Err(format!(
+                    "it did not list its tools within {seconds} s{words}"
+                ));
+            }
+        };
+        running.is_listed.store(true, Ordering::Relaxed);
+        let problem = listed.has_more.then(|| {
+            format!(
+                "it has more than {} tools; the rest is not offered",
+                self.max_tools
+            )
+        });
+        Ok(Listed {
+            tools: listed.tools,
+            problem,
+        })
+    }
+
+    /// Calls a tool. A failure has what the tool said, or why there is nothing.
+    pub async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<String, Failure> {
+        let name = &self.name;
+        let running = self.running().await.map_err(|reason| {
+            Failure::new(format!(
+                "the MCP server `{name}` is not available: {reason}"
+            ))
+        })?;
+        let request = running.connection.call(tool, arguments);
+        match timeout(self.timeout, request).await {
+            Ok(Ok(output)) => {
+                self.state.lock().await.restarts.worked();
+                if output.is_error {
+                    return Err(tool_failure(output.text));
+                }
+                Ok(output.text)
+            }
+            Ok(Err(RequestError::Answered(text))) => {
+                self.state.lock().await.restarts.worked();
+                Err(Failure::new(format!(
+                    "the MCP server `{name}` refused the call: {text}"
+                )))
+            }
+            Ok(Err(RequestError::Lost(text))) => {
+                let words = self.discard(&running).await;
+                Err(Failure::new(format!(
+                    "the MCP server `{name}` failed during the call, which may have had an effect: {text}{words}. The next call starts it again"
+                )))
+            }
+            Err(_) => {
+                let is_alive = running.connection.answers_within(MAX_PING_TIME).await;
+                let after = if is_alive {
+                    "the server was told to stop it"
+                } else {
+                    self.discard(&running).await;
+                    "the server answers nothing else either and was stopped; the next call starts it again"
+                };
+                Err(Failure::new(format!(
+                    "the MCP server `{name}` did not answer within {} s: {after}. The call may have had an effect",
+                    self.timeout.as_secs_f64()
+                )))
+            }
+        }
+    }
+
+    /// Returns the running server, and starts it if it does not run.
+    async fn running(&self) -> Result<Arc<RunningServer>, String> {
+        let mut state = self.state.lock().await;
+        if *self.is_shut_down.borrow() {
+            return Err("it was shut down".to_owned());
+        }
+        if let Some(running) = &state.running {
+            if !running.connection.is_closed() {
+                return Ok(Arc::clone(running));
+            }
+            state.running = None;
+            state.restarts.failed(Instant::now());
+        }
+        let last = || match &state.last_failure {
+            Some(failure) => format!(" ({failure})"),
+            None => String::new(),
+        };
+        match state.restarts.check(Instant::now()) {
+            Ok(()) => {}
+            Err(RestartRefusal::Wait(wait)) => {
+                let seconds = wait.as_secs_f64().ceil();
+                return Err(format!(
+                    "it failed{}; the next try is in {seconds} s",
+                    last()
+                ));
+            }
+            Err(RestartRefusal::GivenUp) => {
+                return Err(format!(
+                    "it failed too often and is not started again{}",
+                    last()
+                ));
+            }
+        }
+        let mut is_shut_down = self.is_shut_down.subscribe();
+        let started = tokio::select! {
+            started = self.start() => started,
+            _ = is_shut_down.wait_for(|is_shut_down| *is_shut_down) => {
+                return Err("it was shut down".to_owned());
+            }
+        };
+        match started {
+            Ok(running) => {
+                let running = Arc::new(running);
+                state.running = Some(Arc::clone(&running));
+                Ok(running)
+            }
+            Err(reason) => {
+                state.restarts.failed(Instant::now());
+                state.last_failure = Some(reason.clone());
+                Err(reason)
+            }
+        }
+    }
+
+    async fn start(&self) -> Result<RunningServer, String> {
+        match self.connect(Handshake::Initialize).await {
+            Err(error) if error.is_refusal => self
+                .connect(Handshake::Discover)
+                .await
+                // What it said to the usual handshake tells more.
+                .map_err(|_| error.text),
+            connected => connected.map_err(|error| error.text),
+        }
+    }
+
+    async fn connect(&self, handshake: Handshake) -> Result<RunningServer, StartError> {
+        let Reached::Process(settings) = &self.reached_by;
+        let (mut process, stdout, stdin) = ServerProcess::start(settings).map_err(|error| {
+            let program = settings.command.first().map_or("", String::as_str);
+            StartError::new(format!("`{program}` cannot be started: {error}"))
+        })?;
+        let is_line_too_long = Arc::new(AtomicBool::new(false));
+        let output = LineLimit::new(
+            stdout,
+            self.max_message_bytes,
+            Arc::clone(&is_line_too_long),
+        );
+        let connecting = connect_stdio(output, stdin, handshake);
+        let error = match timeout(self.timeout, connecting).await {
+            Ok(Ok(connection)) => {
+                return Ok(RunningServer {
+                    connection,
+                    process: Mutex::new(Some(process)),
+                    is_line_too_long,
+                    is_listed: AtomicBool::new(false),
+                });
+            }
+            Ok(Err(error)) => StartError {
+                text: error.text,
+                is_refusal: error.is_refusal,
+            },
+            Err(_) => StartError::new(format!(
+                "it did not start within {} s",
+                self.timeout.as_secs_f64()
+            )),
+        };
+        let words = quoted(&process.last_words().await);
+        Err(StartError {
+            text: format!("{}{words}", error.text),
+            ..error
+        })
+    }
+
+    /// Stops a server that failed; the next call starts another. Returns its last words for a message.
+    async fn discard(&self, running: &Arc<RunningServer>) -> String {
+        let mut state = self.state.lock().await;
+        let is_current = |current: &Arc<RunningServer>| Arc::ptr_eq(current, running);
+        if state.running.as_ref().is_some_and(is_current) {
+            state.running = None;
+            state.restarts.failed(Instant::now());
+        }
+        let process = running.process.lock().await.take();
+        let mut words = match process {
+            Some(mut process) => quoted(&process.last_words().await),
+            None => String::new(),
+        };
+        if running.is_line_too_long.load(Ordering::Relaxed) {
+            let limit = self.max_message_bytes;
+            words = format!(" (it sent a message of more than {limit} bytes){words}");
+        }
+        state.last_failure = Some(format!("it ended{words}"));
+        words
+    }
+
+    /// Ends the server, for good.
+    pub async fn shut_down(&self) {
+        self.is_shut_down.send_replace(true);
+        let running = self.state.lock().await.running.take();
+        let Some(running) = running else {
+            return;
+        };
+        let process = running.process.lock().await.take();
+        // A call that still waits keeps the connection; its server is killed below all the same.
+        if let Ok(running) = Arc::try_unwrap(running) {
+            running.connection.close(MAX_CLOSE_TIME).await;
+            if let Some(process) = process {
+                process.end().await;
+            }
+        }
+    }
+}
+
+/// Lists of tools may be long, whatever results may be.
+const MIN_MESSAGE_BYTES: usize = 16 << 20;
+
+/// Why a server did not start.
+struct StartError {
+    text: String,
+    is_refusal: bool,
+}
+
+impl StartError {
+    fn new(text: String) -> StartError {
+        StartError {
+            text,
+            is_refusal: false,
+        }
+    }
+}
+
+impl RunningServer {
+    fn needs_listing(&self) -> bool {
+        // Both are asked: a change during the listing before is found now.
+        let is_changed = self.connection.take_list_changed();
+        is_changed || !self.is_listed.load(Ordering::Relaxed)
+    }
+}
+
+/// Makes the failure of a tool that says itself that it failed.
+fn tool_failure(text: String) -> Failure {
+    const MAX_REASON_CHARS: usize = 200;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    let reason: String = line
+        .unwrap_or("the tool failed and did not say why")
+        .chars()
+        .take(MAX_REASON_CHARS)
+        .collect();
+    let output = (!text.trim().is_empty() && text != reason).then_some(text);
+    Failure { reason, output }
+}
+
+/// Returns the last words of a process for a message.
+fn quoted(words: &str) -> String {
+    if words.is_empty() {
+        return String::new();
+    }
+    format!("; it wrote: {words}")
+}

@@ -1,0 +1,175 @@
+//! The tool `read`: a file, or a range of its lines.
+
+use std::io::{BufRead as _, BufReader};
+
+use super::file::{open_file, read_failure};
+use super::root::MissingParents;
+use super::{CallContext, Workspace};
+use crate::arguments::Arguments;
+use crate::failure::Failure;
+
+/// The arguments of the tool.
+pub const ARGUMENTS: &[&str] = &["path", "offset", "limit"];
+
+pub fn read(
+    workspace: &Workspace,
+    arguments: &Arguments,
+    context: &CallContext,
+) -> Result<String, Failure> {
+    let shown = arguments.text("path")?;
+    let first = arguments.count("offset")?.unwrap_or(1);
+    let limit = arguments.count("limit")?;
+    let place = workspace
+        .root
+        .locate(shown, MissingParents::Refuse)
+        .map_err(|error| Failure::new(error.to_string()))?;
+    let (file, size) = open_file(&place, shown)?;
+    if limit.is_none() && size > workspace.limits.max_file_bytes {
+        return Err(Failure::new(format!(
+            "`{shown}` is too large to read as a whole: it has {size} bytes. Read a range of lines with `offset` and `limit`"
+        )));
+    }
+    let range = LineRange {
+        first,
+        count: limit.unwrap_or(u64::MAX),
+    };
+    let max_bytes = workspace.limits.max_result_bytes;
+    let mut reader = BufReader::with_capacity(CHUNK_BYTES, file);
+    refuse_binary(
+        reader
+            .fill_buf()
+            .map_err(|error| read_failure(&error, shown))?,
+        shown,
+        size,
+    )?;
+    let lines = range
+        .read(&mut reader, max_bytes, context)
+        .map_err(|error| read_failure(&error, shown))?;
+    lines.describe(shown, &range)
+}
+
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Refuses a file whose beginning is no text.
+pub fn refuse_binary(beginning: &[u8], shown: &str, size: u64) -> Result<(), Failure> {
+    if is_binary(beginning) {
+        return Err(Failure::new(format!(
+            "`{shown}` is a binary file of {size} bytes, not text"
+        )));
+    }
+    Ok(())
+}
+
+/// Says whether the beginning of a file has a zero byte, which text never has.
+pub fn is_binary(beginning: &[u8]) -> bool {
+    beginning[..beginning.len().min(8 << 10)].contains(&0)
+}
+
+/// The lines that are asked for.
+struct LineRange {
+    /// Counted from 1.
+    first: u64,
+    count: u64,
+}
+
+/// The lines that were found.
+struct Lines {
+    bytes: Vec<u8>,
+    /// How many lines were read, those before the range too.
+    seen: u64,
+    /// Whether the file ends there.
+    is_end: bool,
+    /// Whether more of the range did not fit.
+    is_cut: bool,
+}
+
+impl LineRange {
+    /// Reads the range; what comes before it is not kept.
+    fn read(
+        &self,
+        reader: &mut impl std::io::BufRead,
+        max_bytes: usize,
+        context: &CallContext,
+    ) -> std::io::Result<Lines> {
+        let mut lines = Lines {
+            bytes: Vec::new(),
+            seen: 0,
+            is_end: false,
+            is_cut: false,
+        };
+        let last = self.first.saturating_add(self.count) - 1;
+        let mut is_line_start = true;
+        loop {
+            let chunk = reader.fill_buf()?;
+            if chunk.is_empty() || context.cancel.is_set() {
+                lines.is_end = true;
+                return Ok(lines);
+            }
+            if is_line_start {
+                if lines.seen >= last || lines.is_cut {
+                    return Ok(lines);
+                }
+                lines.seen += 1;
+            }
+            let end = memchr::memchr(b'\n', chunk);
+            let taken = end.map_or(chunk.len(), |end| end + 1);
+            if lines.seen >= self.first {
+                let room = max_bytes.saturating_sub(lines.bytes.len());
+                lines.bytes.extend_from_slice(&chunk[..taken.min(room)]);
+                if taken > room {
+                    lines.is_cut = true;
+                    return Ok(lines);
+                }
+            }
+            is_line_start = end.is_some();
+            reader.consume(taken);
+        }
+    }
+}
+
+impl Lines {
+    /// Returns the lines with a note on what else there is.
+    fn describe(self, shown: &str, range: &LineRange) -> Result<String, Failure> {
+        if self.seen == 0 {
+            return Ok(format!("(`{shown}` is empty)"));
+        }
+        if self.seen < range.first {
+            return Err(Failure::new(format!(
+                "`{shown}` has only {} lines: use a smaller `offset`",
+                self.seen
+            )));
+        }
+        let is_text = std::str::from_utf8(&self.bytes).is_ok();
+        let mut text = String::from_utf8_lossy(&self.bytes).into_owned();
+        let mut notes = Vec::new();
+        // A cut may be within a character; that is no fault of the file.
+        if !is_text && !self.is_cut {
+            notes.push("bytes that are not UTF-8 are shown as \u{fffd}".to_owned());
+        }
+        if self.is_cut {
+            notes.push(format!(
+                "cut within line {}, which is too long for one result",
+                self.seen
+            ));
+        } else if !self.is_end {
+            notes.push(format!(
+                "lines {} to {}; the file goes on at offset {}",
+                range.first,
+                self.seen,
+                self.seen + 1
+            ));
+        } else if range.first > 1 {
+            notes.push(format!(
+                "lines {} to {}, the end of the file",
+                range.first, self.seen
+            ));
+        }
+        if !notes.is_empty() {
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(&format!("[{}]", notes.join("; ")));
+        }
+        Ok(text)
+    }
+}

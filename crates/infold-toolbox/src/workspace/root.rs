@@ -1,0 +1,268 @@
+//! The directory that paths cannot leave.
+//!
+//! Every component is opened relative to the handle of the directory before it, and links are not followed by the
+//! system but read and walked here. So a directory that is replaced by a link meanwhile leads nowhere else.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, mkdirat, open, openat, readlinkat};
+use rustix::io::Errno;
+
+/// The directory that paths cannot leave.
+#[derive(Debug)]
+pub struct Root {
+    handle: OwnedFd,
+    /// Its path without links.
+    path: PathBuf,
+    /// Its path as it was given.
+    given: PathBuf,
+}
+
+/// A place below a [`Root`].
+#[derive(Debug)]
+pub struct Location<'a> {
+    root: &'a Root,
+    /// The directories on the way, without that of the root.
+    parents: Vec<Parent>,
+    /// The last component, if it was not opened as a directory. It is no link, or was none just now.
+    name: Option<OsString>,
+}
+
+#[derive(Debug)]
+struct Parent {
+    handle: OwnedFd,
+    name: OsString,
+}
+
+/// Whether directories that are missing on the way are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingParents {
+    Refuse,
+    Create,
+}
+
+/// What the last component is opened as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    Entry,
+    Directory,
+}
+
+/// Why a path leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    #[error(
+        "`{path}` is outside the workspace: use a path relative to the workspace that does not leave it by `..` or a link"
+    )]
+    Outside { path: String },
+    #[error("`{path}` does not exist: list the directory to see what is there")]
+    Missing { path: String },
+    #[error("a component of `{path}` is not a directory")]
+    NotADirectory { path: String },
+    #[error("`{path}` has too many links, or a link to itself")]
+    Links { path: String },
+    #[error("`{path}` cannot be opened: {source}")]
+    Io { path: String, source: io::Error },
+}
+
+/// As many links as Linux follows on one path.
+const MAX_LINKS: usize = 40;
+
+impl Root {
+    pub fn open(given: &Path) -> io::Result<Root> {
+        let path = given.canonicalize()?;
+        let handle = open(&path, DIRECTORY, Mode::empty())?;
+        Ok(Root {
+            handle,
+            path,
+            given: given.to_owned(),
+        })
+    }
+
+    /// Returns its path without links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the place of a file, whether it exists or not.
+    pub fn locate(&self, path: &str, missing: MissingParents) -> Result<Location<'_>, PathError> {
+        self.walk(path, Target::Entry, missing)
+    }
+
+    /// Returns the place of a directory, which is opened.
+    pub fn directory(&self, path: &str) -> Result<Location<'_>, PathError> {
+        self.walk(path, Target::Directory, MissingParents::Refuse)
+    }
+
+    fn walk(
+        &self,
+        path: &str,
+        target: Target,
+        missing: MissingParents,
+    ) -> Result<Location<'_>, PathError> {
+        let mut place = Location {
+            root: self,
+            parents: Vec::new(),
+            name: None,
+        };
+        let mut links = 0;
+        let mut pending = Vec::new();
+        place
+            .enter(Path::new(path), &mut pending)
+            .map_err(|error| error.of(path))?;
+        while let Some(name) = pending.pop() {
+            let is_last = pending.is_empty() && target == Target::Entry;
+            let step = place.step(name, is_last, missing);
+            if let Some(link) = step.map_err(|error| error.of(path))? {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(StepError::Links.of(path));
+                }
+                place
+                    .enter(&link, &mut pending)
+                    .map_err(|error| error.of(path))?;
+            }
+        }
+        Ok(place)
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// As [`PathError`], before the path is known.
+enum StepError {
+    Outside,
+    NotADirectory,
+    Links,
+    System(Errno),
+}
+
+impl StepError {
+    fn of(self, path: &str) -> PathError {
+        let path = path.to_owned();
+        match self {
+            StepError::Outside => PathError::Outside { path },
+            StepError::NotADirectory => PathError::NotADirectory { path },
+            StepError::Links => PathError::Links { path },
+            StepError::System(Errno::NOENT) => PathError::Missing { path },
+            StepError::System(error) => PathError::Io {
+                path,
+                source: error.into(),
+            },
+        }
+    }
+}
+
+impl Location<'_> {
+    /// Returns the directory that the last component is in; the last directory if all components are.
+    pub fn parent(&self) -> BorrowedFd<'_> {
+        match self.parents.last() {
+            Some(parent) => parent.handle.as_fd(),
+            None => self.root.handle.as_fd(),
+        }
+    }
+
+    /// Returns the last component; none if the path leads to a directory that is open.
+    pub fn name(&self) -> Option<&OsStr> {
+        self.name.as_deref()
+    }
+
+    /// Returns the directories from the root on, each with its name; that of the root is empty.
+    pub fn directories(&self) -> impl Iterator<Item = (BorrowedFd<'_>, &OsStr)> {
+        let root = (self.root.handle.as_fd(), OsStr::new(""));
+        let parents = self.parents.iter();
+        let parents = parents.map(|parent| (parent.handle.as_fd(), parent.name.as_os_str()));
+        std::iter::once(root).chain(parents)
+    }
+
+    /// Returns what to put before the names of what is in the directory: its path from the root, without links.
+    pub fn path_prefix(&self) -> String {
+        let names = self.parents.iter();
+        let names = names.map(|parent| format!("{}/", parent.name.to_string_lossy()));
+        names.collect()
+    }
+
+    /// Adds the components of a path to those that are walked next, the first one last.
+    fn enter(&mut self, path: &Path, pending: &mut Vec<OsString>) -> Result<(), StepError> {
+        let relative = if path.is_absolute() {
+            self.parents.clear();
+            let roots = [&self.root.path, &self.root.given];
+            let mut below = roots.iter().filter_map(|root| path.strip_prefix(root).ok());
+            below.next().ok_or(StepError::Outside)?
+        } else {
+            path
+        };
+        for component in relative.components().rev() {
+            match component {
+                Component::Normal(name) => pending.push(name.to_owned()),
+                Component::ParentDir => pending.push("..".into()),
+                Component::CurDir => {}
+                Component::RootDir | Component::Prefix(_) => return Err(StepError::Outside),
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks one component. Returns where it leads if it is a link.
+    fn step(
+        &mut self,
+        name: OsString,
+        is_last: bool,
+        missing: MissingParents,
+    ) -> Result<Option<PathBuf>, StepError> {
+        if name == ".." {
+            // The handle from which this directory was opened, whatever its parent is by now.
+            return match self.parents.pop() {
+                Some(_) => Ok(None),
+                None => Err(StepError::Outside),
+            };
+        }
+        if is_last {
+            return match self.read_link(&name) {
+                Ok(link) => Ok(Some(link)),
+                Err(Errno::INVAL | Errno::NOENT) => {
+                    self.name = Some(name);
+                    Ok(None)
+                }
+                Err(error) => Err(StepError::System(error)),
+            };
+        }
+        let mut opened = openat(self.parent(), &name, DIRECTORY, Mode::empty());
+        if matches!(opened, Err(Errno::NOENT)) && missing == MissingParents::Create {
+            match mkdirat(self.parent(), &name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(StepError::System(error)),
+            }
+            opened = openat(self.parent(), &name, DIRECTORY, Mode::empty());
+        }
+        match opened {
+            Ok(handle) => {
+                self.parents.push(Parent { handle, name });
+                Ok(None)
+            }
+            // Systems differ in what they say of a link.
+            Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => match self.read_link(&name) {
+                Ok(link) => Ok(Some(link)),
+                Err(_) => Err(StepError::NotADirectory),
+            },
+            Err(error) => Err(StepError::System(error)),
+        }
+    }
+
+    fn read_link(&self, name: &OsStr) -> Result<PathBuf, Errno> {
+        let target = readlinkat(self.parent(), name, Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()).into())
+    }
+}
+
+/// Says whether a name is that of a repository's own directory, on any file system.
+pub fn is_git_directory(name: &OsStr) -> bool {
+    name.as_bytes().eq_ignore_ascii_case(b".git")
+}

@@ -1,6 +1,7 @@
 //! `infold run`: carries out one task, live in the foreground or silently for a worker.
 
 mod live_run;
+mod task_tools;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +10,9 @@ use clap::Args;
 use infold::Config;
 use infold::queue::enqueue;
 use infold_store::{Contexts, InEffect, Metadata, Return, host};
-use infold_toolbox::{CommandRule, Toolbox, ToolboxSettings};
 use infold_work::{
-    EndMode, LeaseKeeper, RunEnd, RunError, RunEvent, RunModel, TaskRun, ToolPolicy, ToolSet,
-    WorkLimits, claim_request, new_owner,
+    EndMode, LeaseKeeper, RunEnd, RunError, RunEvent, RunModel, TaskRun, WorkLimits, claim_request,
+    new_owner,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -29,6 +29,7 @@ use crate::output::{Output, count, note, number, report_repairs};
 use crate::steps::short;
 use crate::task_lock::acquire;
 use live_run::LiveRun;
+use task_tools::tool_set;
 
 /// The arguments of `infold run`.
 #[derive(Debug, Args)]
@@ -259,7 +260,7 @@ fn carry_out(
     report_repairs(json, &repairs);
     let metadata = Metadata::read(writer.log().dir())?;
     let stopped = call.runtime.stopped();
-    let tools = tool_set(config, args, &metadata, &call)?;
+    let tools = tool_set(config, args.allow_commands, &metadata, &call)?;
     let run = TaskRun {
         contexts,
         task: task.id,
@@ -293,36 +294,6 @@ fn carry_out(
         EndMode::Worker { .. } => Ok(()),
         EndMode::Foreground => report(contexts, task.id, &end, error, out),
     }
-}
-
-/// Returns the tools of a task.
-fn tool_set(
-    config: &Config,
-    args: &RunArgs,
-    metadata: &Metadata,
-    call: &ModelCall,
-) -> CliResult<ToolSet> {
-    let may_run = config.work.commands.as_ref().is_some_and(|set| set.value);
-    let workspace = metadata.cwd.as_ref().map(PathBuf::from);
-    let toolbox = Toolbox::new(ToolboxSettings {
-        workspace,
-        commands: if may_run || args.allow_commands {
-            CommandRule::Allowed
-        } else {
-            CommandRule::Off
-        },
-        environment: std::env::vars_os().collect(),
-        ..ToolboxSettings::default()
-    });
-    let toolbox = toolbox.map_err(|error| {
-        CliError::usage(error)
-            .hint("the workspace of a task is the directory that it was made with")
-    })?;
-    let handle = call.runtime.handle();
-    let handle = handle.ok_or_else(|| CliError::provider("the runtime was shut down"))?;
-    let policy = config.tools.as_ref();
-    let policy = policy.map(|tools| ToolPolicy::new(tools.policy.clone()));
-    Ok(ToolSet::new(toolbox, handle, policy))
 }
 
 /// Prints how the task ended, and what it took.

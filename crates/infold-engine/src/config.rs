@@ -6,6 +6,7 @@ mod reader;
 mod sections;
 mod tools;
 mod work;
+mod mcp_servers;
 pub(crate) mod yaml;
 mod layers;
 mod restricted;
@@ -19,6 +20,7 @@ pub use entries::ConfigEntry;
 pub use environment::key_variable;
 pub use infold_provider::{APIS, Secret};
 pub use layers::{Layer, ParsedConfig};
+pub use mcp_servers::{McpAccess, McpCommand, McpServerConfig};
 pub use problem::{ConfigError, ConfigProblem};
 pub use reader::EnvLookup;
 pub use restricted::RestrictedKey;
@@ -88,8 +90,8 @@ pub struct Config {
     pub keys: Vec<(&'static str, Setting<Secret>)>,
     /// Addresses that the environment has for APIs, where the configuration names none.
     pub addresses: Vec<(&'static str, Setting<String>)>,
-    /// Sections that are accepted and not used yet, and their lines.
-    pub unread: Vec<(&'static str, Origin)>,
+    /// MCP servers whose tools tasks may use.
+    pub mcp_servers: Vec<McpServerConfig>,
 }
 
 /// What is recalled by itself.
@@ -318,7 +320,7 @@ impl Default for Config {
             profile: None,
             keys: Vec::new(),
             addresses: Vec::new(),
-            unread: Vec::new(),
+            mcp_servers: Vec::new(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use infold_tools::UnknownTools;
 use serde_json::{Value, json};
 
-use super::{Config, Provider, ServeConfig, ToolsConfig, WorkConfig};
+use super::{Config, McpAccess, McpCommand, Provider, ServeConfig, ToolsConfig, WorkConfig};
 use crate::profile::{KeepRecent, Origin, Setting, Settings};
 
 /// One value of the effective configuration; a secret is only said to be set.
@@ -87,8 +87,19 @@ impl Config {
             list.tools(tools);
         }
         list.work(&self.work);
-        for (section, origin) in &self.unread {
-            list.push(section, json!("(kept for later)"), origin);
+        for server in &self.mcp_servers {
+            let value = match &server.access {
+                McpAccess::Http { url, .. } => json!(without_credentials(url)),
+                McpAccess::Command { command, .. } => match command {
+                    McpCommand::Line(line) => json!(line),
+                    McpCommand::Words(words) => json!(words.join(" ")),
+                },
+            };
+            list.push(
+                &format!("mcp_servers.{}", server.name),
+                value,
+                &server.origin,
+            );
         }
         list.optional("model", &self.model);
         list.optional("profile", &self.profile);

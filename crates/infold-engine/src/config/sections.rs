@@ -12,7 +12,7 @@ use super::{
     APIS, Config, ConfiguredModel, LayersConfig, NamedProfile, Provider, SECTIONS, SERVED_APIS,
     Secret,
 };
-use super::{tools, work};
+use super::{mcp_servers, tools, work};
 use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 use crate::profile::{KeepRecent, Setting, Settings, Threshold};
 use crate::strategy::STRATEGY_NAMES;
@@ -37,10 +37,7 @@ pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &No
             "layers" => read_layers(config, top.reader, node),
             "tools" => config.tools = tools::read(top.reader, member),
             "work" => config.work = work::read(top.reader, node),
-            "mcp_servers" => {
-                let origin = top.reader.origin(member.line);
-                config.unread.push(("mcp_servers", origin));
-            }
+            "mcp_servers" => config.mcp_servers = mcp_servers::read(top.reader, node),
             _ => {}
         }
     }
@@ -268,7 +265,7 @@ fn read_provider(reader: &mut ConfigReader<'_>, member: &Member, is_api: bool) -
 
 pub(super) const TOKENS: &str = "a number of tokens";
 
-fn is_http(text: &str) -> bool {
+pub(super) fn is_http(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 

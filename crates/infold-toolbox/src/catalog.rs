@@ -2,13 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::Tool;
+use crate::mcp::Listed;
 use crate::mcp::ServerTool;
+use crate::{ServerProblem, Tool};
 
 /// The tools that can be called, by their names.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     pub tools: Vec<Tool>,
+    /// Why tools of servers are missing.
+    pub problems: Vec<ServerProblem>,
     targets: HashMap<String, ToolTarget>,
 }
 
@@ -26,49 +29,55 @@ const MAX_NAME_BYTES: usize = 64;
 
 impl Catalog {
     /// Names the tools of servers. A tool that shares its name with one of another server, one of the workspace or a
-    /// reserved name is called by `mcp__SERVER__TOOL`; by that name every one can be called.
-    ///
-    /// Returns also, for each server, the names that it has twice; the first one of each is offered.
+    /// reserved name is called by `mcp__SERVER__TOOL`; by that name every one can be called. Of tools of one server with
+    /// the same name the first is offered.
     pub fn new<'a>(
         workspace: Vec<Tool>,
         reserved: impl IntoIterator<Item = &'a str>,
-        servers: &[(&str, &[ServerTool])],
-    ) -> (Catalog, Vec<Vec<String>>) {
+        servers: Vec<(&str, Listed)>,
+    ) -> Catalog {
         let mut uses: HashMap<String, usize> = HashMap::new();
         let own = workspace.iter().map(|tool| tool.name.clone());
         for name in own.chain(reserved.into_iter().map(str::to_owned)) {
             *uses.entry(name).or_default() += 1;
         }
-        let mut duplicates = Vec::new();
-        let mut offered = Vec::new();
-        for (server, (server_name, tools)) in servers.iter().enumerate() {
-            let mut seen = HashSet::new();
-            let mut twice = Vec::new();
-            for tool in *tools {
-                if seen.insert(&tool.name) {
-                    *uses.entry(valid_name(&tool.name)).or_default() += 1;
-                    offered.push((server, *server_name, tool));
-                } else {
-                    twice.push(tool.name.clone());
-                }
-            }
-            duplicates.push(twice);
-        }
         let mut catalog = Catalog {
             tools: workspace,
-            targets: HashMap::new(),
+            ..Catalog::default()
         };
+        let mut offered = Vec::new();
+        for (server, (server_name, listed)) in servers.into_iter().enumerate() {
+            let mut problem = |reason| {
+                catalog.problems.push(ServerProblem {
+                    server: server_name.to_owned(),
+                    reason,
+                });
+            };
+            listed.problem.into_iter().for_each(&mut problem);
+            let mut seen = HashSet::new();
+            for tool in listed.tools {
+                if seen.insert(tool.name.clone()) {
+                    *uses.entry(valid_name(&tool.name)).or_default() += 1;
+                    offered.push((server, server_name, tool));
+                } else {
+                    problem(format!(
+                        "it has several tools of the name `{}`; only the first is offered",
+                        tool.name
+                    ));
+                }
+            }
+        }
         for (server, server_name, tool) in offered {
             catalog.add(server, server_name, tool, &uses);
         }
-        (catalog, duplicates)
+        catalog
     }
 
     fn add(
         &mut self,
         server: usize,
         server_name: &str,
-        tool: &ServerTool,
+        tool: ServerTool,
         uses: &HashMap<String, usize>,
     ) {
         let plain = valid_name(&tool.name);
@@ -85,14 +94,14 @@ impl Catalog {
         };
         let target = ToolTarget {
             server,
-            tool: tool.name.clone(),
+            tool: tool.name,
         };
         self.targets.insert(name.clone(), target.clone());
         self.targets.insert(prefixed, target);
         self.tools.push(Tool {
             name,
-            description: tool.description.clone(),
-            input_schema: tool.input_schema.clone(),
+            description: tool.description,
+            input_schema: tool.input_schema,
             read_only: tool.read_only,
             server: Some(server_name.to_owned()),
         });
@@ -101,6 +110,22 @@ impl Catalog {
     /// Returns the tool of a server that a name means.
     pub fn target(&self, name: &str) -> Option<&ToolTarget> {
         self.targets.get(name)
+    }
+
+    /// Says what there is instead of a tool that is not there.
+    pub fn describe_missing(&self, name: &str) -> String {
+        const MAX_NAMED_TOOLS: usize = 50;
+        let names = self.tools.iter().map(|tool| tool.name.as_str());
+        let names: Vec<&str> = names.take(MAX_NAMED_TOOLS).collect();
+        let mut text = format!(
+            "there is no tool `{name}` (there are: {})",
+            names.join(", ")
+        );
+        for problem in &self.problems {
+            let ServerProblem { server, reason } = problem;
+            text.push_str(&format!("; of the MCP server `{server}`: {reason}"));
+        }
+        text
     }
 }
 
@@ -141,6 +166,13 @@ mod tests {
         }
     }
 
+    fn listed(names: &[&str]) -> Listed {
+        Listed {
+            tools: names.iter().map(|name| tool(name)).collect(),
+            problem: None,
+        }
+    }
+
     fn own(name: &str) -> Tool {
         Tool {
             name: name.to_owned(),
@@ -161,10 +193,10 @@ mod tests {
 
     #[test]
     fn only_names_in_conflict_are_prefixed() {
-        let files = [tool("read"), tool("move"), tool("echo")];
-        let other = [tool("echo"), tool("done"), tool("time")];
-        let servers: [(&str, &[ServerTool]); 2] = [("files", &files), ("other", &other)];
-        let (catalog, _) = Catalog::new(vec![own("read")], ["done"], &servers);
+        let files = listed(&["read", "move", "echo"]);
+        let other = listed(&["echo", "done", "time"]);
+        let servers = vec![("files", files), ("other", other)];
+        let catalog = Catalog::new(vec![own("read")], ["done"], servers);
         assert_eq!(
             names(&catalog),
             [
@@ -190,11 +222,13 @@ mod tests {
 
     #[test]
     fn of_two_tools_of_one_name_the_first_is_offered() {
-        let tools = [tool("a"), tool("b"), tool("a")];
-        let servers: [(&str, &[ServerTool]); 1] = [("s", &tools)];
-        let (catalog, duplicates) = Catalog::new(Vec::new(), [], &servers);
+        let catalog = Catalog::new(Vec::new(), [], vec![("s", listed(&["a", "b", "a"]))]);
         assert_eq!(names(&catalog), ["a", "b"]);
-        assert_eq!(duplicates, [["a"]]);
+        assert!(
+            catalog.problems[0]
+                .reason
+                .contains("several tools of the name `a`")
+        );
     }
 
     #[test]
@@ -202,19 +236,19 @@ mod tests {
         let long = "x".repeat(100);
         let longer = "x".repeat(101);
         let tools = [
-            tool("a.b"),
-            tool("a/b"),
-            tool("a_b"),
-            tool(""),
-            tool(&long),
-            tool(&longer),
-            tool("é"),
-            tool("漢"),
-            tool("mcp__s__a_b"),
-            tool("mcp__s__a.b"),
+            "a.b",
+            "a/b",
+            "a_b",
+            "",
+            &long,
+            &longer,
+            "é",
+            "漢",
+            "mcp__s__a_b",
+            "mcp__s__a.b",
         ];
-        let servers: [(&str, &[ServerTool]); 2] = [("s", &tools), ("t", &tools)];
-        let (catalog, _) = Catalog::new(vec![own("a_b")], ["mcp__t__a_b"], &servers);
+        let servers = vec![("s", listed(&tools)), ("t", listed(&tools))];
+        let catalog = Catalog::new(vec![own("a_b")], ["mcp__t__a_b"], servers);
         let mut unique = HashSet::new();
         for tool in &catalog.tools {
             let is_valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -55,7 +55,7 @@ mod tests {
         let shown = head_and_tail(&lines.concat(), 100, "recall 3");
         assert_eq!(
             shown,
-            "line 1\nline 2\nline 3\n[… 9831 bytes left out: recall 3 …]\nline 998\nline 999\nline 1000\n"
+            "line 1\nline 2\nline 3\nline 4\n[… 8838 bytes left out: recall 3 …]\nline 998\nline 999\nline 1000\n"
         );
     }
 

@@ -1,7 +1,7 @@
 //! The toolbox: lists tools and carries out calls.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::task::JoinSet;
@@ -13,8 +13,7 @@ use crate::failure::Failure;
 use crate::mcp::{Listed, Server, SharedSettings};
 use crate::workspace::Workspace;
 use crate::{
-    CallResult, CallStatus, McpServer, ServerProblem, SettingsError, ToolList, ToolboxSettings,
-    head_and_tail,
+    CallResult, CallStatus, McpServer, SettingsError, ToolList, ToolboxSettings, head_and_tail,
 };
 
 /// Lists tools and carries out calls of them.
@@ -72,34 +71,27 @@ impl Toolbox {
     /// Cheap when nothing changed. A server that was listed before and is down is still listed, so that what a model is
     /// offered stays the same.
     pub async fn tools(&self) -> ToolList {
+        let catalog = self.list().await;
+        ToolList {
+            tools: catalog.tools.clone(),
+            problems: catalog.problems.clone(),
+        }
+    }
+
+    async fn list(&self) -> Arc<Catalog> {
         let listed = self.list_servers().await;
-        let servers = self.servers.iter().zip(&listed);
-        let named: Vec<_> = servers
-            .map(|(server, listed)| (server.name(), listed.tools.as_slice()))
-            .collect();
+        let names = self.servers.iter().map(|server| server.name());
         let own = self.workspace.as_ref().map(|workspace| workspace.tools());
         let reserved = self.reserved_names.iter().map(String::as_str);
-        let (catalog, duplicates) = Catalog::new(own.unwrap_or_default(), reserved, &named);
-        let mut problems = Vec::new();
-        for ((server, listed), twice) in self.servers.iter().zip(listed).zip(duplicates) {
-            let twice = twice.into_iter().map(|name| {
-                format!("it has several tools of the name `{name}`; only the first is offered")
-            });
-            problems.extend(
-                listed
-                    .problem
-                    .into_iter()
-                    .chain(twice)
-                    .map(|reason| ServerProblem {
-                        server: server.name().to_owned(),
-                        reason,
-                    }),
-            );
-        }
+        let servers = names.zip(listed).collect();
+        let catalog = Catalog::new(own.unwrap_or_default(), reserved, servers);
         let catalog = Arc::new(catalog);
-        let tools = catalog.tools.clone();
-        *self.catalog.lock().unwrap_or_else(PoisonError::into_inner) = Some(catalog);
-        ToolList { tools, problems }
+        *self.catalog() = Some(Arc::clone(&catalog));
+        catalog
+    }
+
+    fn catalog(&self) -> MutexGuard<'_, Option<Arc<Catalog>>> {
+        self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lists the tools of all servers, at the same time.
@@ -140,30 +132,19 @@ impl Toolbox {
         server.call(&target.tool, arguments).await
     }
 
-    /// Finds the tool of a server. Lists the servers first if that was never done.
+    /// Finds the tool of a server. Lists the servers first if that was never done, and again if one was not available.
     async fn target(&self, name: &str) -> Result<ToolTarget, Failure> {
-        let catalog = self
-            .catalog
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let catalog = match catalog {
-            Some(catalog) => catalog,
-            None => {
-                self.tools().await;
-                let catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-                catalog.clone().unwrap_or_default()
-            }
+        let known = self.catalog().clone();
+        let target = known.as_ref().and_then(|catalog| catalog.target(name));
+        if let Some(target) = target {
+            return Ok(target.clone());
+        }
+        let catalog = match known {
+            Some(catalog) if catalog.problems.is_empty() => catalog,
+            _ => self.list().await,
         };
-        catalog.target(name).cloned().ok_or_else(|| {
-            const MAX_NAMED_TOOLS: usize = 50;
-            let names = catalog.tools.iter().map(|tool| tool.name.as_str());
-            let names: Vec<&str> = names.take(MAX_NAMED_TOOLS).collect();
-            Failure::new(format!(
-                "there is no tool `{name}` (there are: {})",
-                names.join(", ")
-            ))
-        })
+        let target = catalog.target(name).cloned();
+        target.ok_or_else(|| Failure::new(catalog.describe_missing(name)))
     }
 
     fn result(&self, done: Result<String, Failure>, started: Instant) -> CallResult {

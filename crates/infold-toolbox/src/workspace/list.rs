@@ -4,7 +4,7 @@ use rustix::fs::{AtFlags, FileType, readlinkat, statat};
 
 use super::file::size_of_file;
 use super::ignore_rules::glob;
-use super::walk::{Entry, MAX_WALK_DEPTH, Step, WalkOptions, walk};
+use super::walk::{Entry, Step, WalkOptions, walk};
 use super::{CallContext, Workspace};
 use crate::arguments::Arguments;
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ pub fn list(
     let pattern = arguments.optional_text("glob")?;
     let filter = pattern.map(path_filter).transpose()?;
     // Who looks for names means those of the whole tree.
-    let default_depth = if filter.is_some() { MAX_WALK_DEPTH } else { 1 };
+    let default_depth = if filter.is_some() { usize::MAX } else { 1 };
     let depth = arguments.count("depth")?;
     let options = WalkOptions {
         max_depth: depth

@@ -63,6 +63,8 @@ pub enum PathError {
     Missing { path: String },
     #[error("a component of `{path}` is not a directory")]
     NotADirectory { path: String },
+    #[error("the path is too long or too deep: `{path}`…")]
+    TooDeep { path: String },
     #[error("`{path}` has too many links, or a link to itself")]
     Links { path: String },
     #[error("`{path}` cannot be opened: {source}")]
@@ -71,6 +73,12 @@ pub enum PathError {
 
 /// As many links as Linux follows on one path.
 const MAX_LINKS: usize = 40;
+
+/// How deep a path may be: each directory on the way is held open.
+const MAX_DEPTH: usize = 128;
+
+/// As long as Linux takes a path.
+const MAX_PATH_BYTES: usize = 4096;
 
 impl Root {
     pub fn open(given: &Path) -> io::Result<Root> {
@@ -104,6 +112,9 @@ impl Root {
         target: Target,
         missing: MissingParents,
     ) -> Result<Location<'_>, PathError> {
+        if path.len() > MAX_PATH_BYTES {
+            return Err(StepError::TooDeep.of(path));
+        }
         let mut place = Location {
             root: self,
             parents: Vec::new(),
@@ -141,6 +152,7 @@ enum StepError {
     Outside,
     NotADirectory,
     Links,
+    TooDeep,
     System(Errno),
 }
 
@@ -151,6 +163,9 @@ impl StepError {
             StepError::Outside => PathError::Outside { path },
             StepError::NotADirectory => PathError::NotADirectory { path },
             StepError::Links => PathError::Links { path },
+            StepError::TooDeep => PathError::TooDeep {
+                path: path.chars().take(80).collect(),
+            },
             StepError::System(Errno::NOENT) => PathError::Missing { path },
             StepError::System(error) => PathError::Io {
                 path,
@@ -233,6 +248,9 @@ impl Location<'_> {
                 }
                 Err(error) => Err(StepError::System(error)),
             };
+        }
+        if self.parents.len() == MAX_DEPTH {
+            return Err(StepError::TooDeep);
         }
         let mut opened = openat(self.parent(), &name, DIRECTORY, Mode::empty());
         if matches!(opened, Err(Errno::NOENT)) && missing == MissingParents::Create {

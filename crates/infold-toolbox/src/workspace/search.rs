@@ -10,7 +10,7 @@ use super::file::{open_entry, open_file};
 use super::list::path_filter;
 use super::read::is_binary;
 use super::root::{MissingParents, PathError};
-use super::walk::{Entry, MAX_WALK_DEPTH, Step, WalkOptions, walk};
+use super::walk::{Entry, Step, WalkOptions, walk};
 use super::{CallContext, Workspace};
 use crate::arguments::Arguments;
 use crate::failure::Failure;
@@ -46,7 +46,7 @@ pub fn search(
         base: String::new(),
     };
     let options = WalkOptions {
-        max_depth: MAX_WALK_DEPTH,
+        max_depth: usize::MAX,
         with_ignored: arguments.flag("all")?,
     };
     let is_whole = match workspace.root.directory(shown) {

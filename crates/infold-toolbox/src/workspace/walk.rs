@@ -39,10 +39,10 @@ pub struct WalkOptions {
 }
 
 /// How many entries a walk looks at, whatever it does with them.
-pub const MAX_WALKED_ENTRIES: usize = 500_000;
+const MAX_WALKED_ENTRIES: usize = 500_000;
 
 /// How deep a walk goes: each level holds a file open.
-pub const MAX_WALK_DEPTH: usize = 64;
+const MAX_WALK_DEPTH: usize = 64;
 
 const MAX_IGNORE_FILE_BYTES: u64 = 256 << 10;
 

@@ -123,9 +123,8 @@ fn dropping_the_call_kills_the_command() {
     fixture.runtime.block_on(async {
         let call = fixture.toolbox.call("run", &arguments);
         let started = async {
-            while std::fs::read_to_string(fixture.root().join("pid"))
+            while !std::fs::read_to_string(fixture.root().join("pid"))
                 .is_ok_and(|pid| pid.ends_with('\n'))
-                == false
             {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }

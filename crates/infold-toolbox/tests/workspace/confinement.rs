@@ -227,7 +227,7 @@ proptest! {
 fn swapping_directories_for_links_leads_nowhere() {
     let fixture = Fixture::with_outside();
     fixture.put("c/a", "harmless o");
-    fixture.put("c/b", "harmless o");
+    fixture.put("f", "harmless o");
     let before = fixture.surroundings();
     let outside: PathBuf = fixture.directory.path().join("outside/c");
     let (root, stop) = (fixture.root(), AtomicBool::new(false));
@@ -239,25 +239,35 @@ fn swapping_directories_for_links_leads_nowhere() {
             while !stop.load(Ordering::Relaxed) {
                 // Exchanges the two names at once: at every moment one is the directory, one the link.
                 exchange(&root.join("c"), &link);
-                exchange(&root.join("c/b"), &root.join("file-link"));
+                exchange(&root.join("f"), &root.join("file-link"));
                 swaps += 1;
             }
             swaps
         });
+        // A failed assertion must not leave the thread running.
+        let stop_guard = StopOnDrop(&stop);
         let until = Instant::now() + Duration::from_secs(3);
         let mut rounds = 0;
         while Instant::now() < until || rounds < 50 {
-            for path in ["c/a", "c/b", "c/new", "c", "c/sub/new", "."] {
+            for path in ["c/a", "f", "c/new", "c", "c/sub/new", "."] {
                 fixture.call_all(path);
             }
             rounds += 1;
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(stop_guard);
         swapping.join().unwrap()
     });
     assert!(swaps > 100, "{swaps}");
     let after = fixture.surroundings();
     assert_eq!(after, before);
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[cfg(target_os = "linux")]

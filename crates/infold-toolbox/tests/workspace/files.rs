@@ -233,7 +233,7 @@ fn a_directory_is_listed_without_what_is_ignored() {
     assert_eq!(list(json!({"glob": "src/*.rs"})), "src/a.rs (5 bytes)");
     assert_eq!(
         list(json!({"path": "sub", "depth": 3})),
-        "sub/.gitignore (14 bytes)\nsub/deep/\nsub/deep/only (0 bytes)\nsub/x.log (0 bytes)"
+        "sub/.gitignore (13 bytes)\nsub/deep/\nsub/deep/only (0 bytes)\nsub/x.log (0 bytes)"
     );
     let all = list(json!({"all": true, "depth": 2}));
     assert!(

@@ -1017,7 +1017,7 @@ fn a_wrong_command_line() {
     ! {"error":"invalid value 'done' for '--status <STATUS>': no status `done`; there are queued, running, paused, completed, failed","exit":2,"hint":"`infold --help` lists the commands"}
     [2]
     $ infold --json
-    ! {"error":"'infold' requires a subcommand but one was not provided [subcommands: fold, ask, send, serve, wrap, mcp, provider, task, import, export, log, view, folds, search, recall, state, layers, tools, manage, condense, truncate, mask, unfold, rewind, undo, redo, fork, pin, unpin, redact, count, eval, models, config, verify, doctor, completions, help]","exit":2,"hint":"`infold --help` lists the commands"}
+    ! {"error":"'infold' requires a subcommand but one was not provided [subcommands: fold, ask, send, run, enqueue, work, serve, wrap, mcp, provider, task, import, export, log, view, folds, search, recall, state, layers, tools, manage, condense, truncate, mask, unfold, rewind, undo, redo, fork, pin, unpin, redact, count, eval, models, config, verify, doctor, completions, help]","exit":2,"hint":"`infold --help` lists the commands"}
     [2]
     "#);
 }

@@ -22,6 +22,11 @@ const SET_PHASE: &str = "set_phase";
 /// The names of all of them.
 pub(crate) const NAMES: [&str; 5] = [RECALL, SEARCH, PIN, SET_PHASE, DONE];
 
+/// Returns whether a tool reads the history.
+pub(crate) fn is_lookup(name: &str) -> bool {
+    name == RECALL || name == SEARCH
+}
+
 /// A plan is a part of every request from then on.
 const MAX_PLAN_ITEMS: usize = 50;
 

@@ -4,9 +4,13 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use infold::layers::model::Transitions;
+use infold_log::Seq;
+use infold_log::steer::Refused;
 use infold_store::{AppendError, Contexts, LogError, RefusalLine, ToolError, Writer};
 use infold_toolbox::{CallStatus, head_and_tail};
-use infold_wire::{INTERRUPTED_RESULT, PartKind, Wire, quote, tokens, write_call_results};
+use infold_wire::{
+    ClientCall, INTERRUPTED_RESULT, Message, PartKind, Wire, quote, tokens, write_call_results,
+};
 use uuid::Uuid;
 
 use crate::built_in::{self, BuiltInTools};
@@ -109,8 +113,9 @@ impl CallRunner<'_> {
         let answered: Vec<_> = calls.zip(results).collect();
         let appended = writer.append(&write_call_results(wire, &answered))?;
         if let Some(span) = appended {
+            let mut calls = pending.iter().map(|pending| &pending.call);
             for seq in span.seqs() {
-                self.clip(writer, seq)?;
+                self.clip(writer, seq, &mut calls)?;
             }
         }
         writer.sync()?;
@@ -242,23 +247,33 @@ impl CallRunner<'_> {
         Ok(results)
     }
 
-    /// Shows head and tail of results that are too long; the log keeps all of them.
-    fn clip(&self, writer: &mut Writer, seq: infold_log::Seq) -> Result<(), CallError> {
+    /// Shows head and tail of the results of a message that are too long; the log keeps all of them. `calls` are those that
+    /// the results answer.
+    fn clip<'a>(
+        &self,
+        writer: &mut Writer,
+        seq: Seq,
+        calls: &mut impl Iterator<Item = &'a ClientCall>,
+    ) -> Result<(), CallError> {
         let bytes = writer.log().message(seq)?;
-        let Ok(message) = infold_wire::Message::parse(&bytes) else {
+        let Ok(message) = Message::parse(&bytes) else {
             return Ok(());
         };
         let parts = message.parts().into_iter();
-        let long: Vec<u32> = parts
-            .filter(|part| part.kind == PartKind::Result)
-            .filter(|part| tokens::part(&message, &part.range) > self.result_tokens)
-            .map(|part| part.index)
-            .collect();
+        let parts = parts.filter(|part| part.kind == PartKind::Result);
+        let mut long = Vec::new();
+        for (part, call) in parts.zip(calls) {
+            // What is looked up is bounded already, and was asked for because it was not shown.
+            let is_long = tokens::part(&message, &part.range) > self.result_tokens;
+            if is_long && !built_in::is_lookup(&call.name) {
+                long.push(part.index);
+            }
+        }
         for part in long {
             match writer.clip(seq, part, self.result_tokens) {
-                // What may not be shortened is shown whole; `manage` decides about it.
                 Ok(_) => {}
-                Err(infold_log::steer::Refused::Past(error)) => return Err(error.into()),
+                Err(Refused::Past(error)) => return Err(error.into()),
+                // What may not be shortened is shown whole; `manage` decides about it.
                 Err(_) => {}
             }
         }

@@ -12,6 +12,8 @@ pub struct LiveRun {
     json: bool,
     reply: LiveReply,
     steps: u64,
+    /// The plan that was shown last.
+    plan: Vec<String>,
     written: io::Result<()>,
 }
 
@@ -25,6 +27,7 @@ impl LiveRun {
             json,
             reply: LiveReply::new(json),
             steps: 0,
+            plan: Vec::new(),
             written: Ok(()),
         }
     }
@@ -64,8 +67,11 @@ impl LiveRun {
             RunEvent::CallEnded { name, outcome } => self.call_ended(name, outcome),
             RunEvent::State { phase, plan } => {
                 note(self.json, format!("phase: {}", phase.unwrap_or("none")));
-                for (number, step) in (1..).zip(plan) {
-                    note(self.json, one_line(&format!("  {number}. {step}")));
+                if self.plan != plan {
+                    self.plan = plan.to_vec();
+                    for (number, step) in (1..).zip(plan) {
+                        note(self.json, one_line(&format!("{number}. {step}")));
+                    }
                 }
             }
             RunEvent::ServerProblem { server, reason } => {

@@ -59,7 +59,7 @@ fn a_call_that_is_repeated_is_told_of_and_then_the_task_is_paused() {
 
 #[test]
 fn a_provider_that_fails_costs_attempts_and_then_the_task() {
-    let server = Server::start(Script::decide(|_| Step::named("openai/invalid-key")));
+    let server = Server::start(Script::decide(|_| Step::named("openai/key")));
     let home = home(&server, ", max_attempts: 2");
     assert_eq!(home.run("enqueue 'try' --workspace work", b"").code, 0);
     let ran = home.run("work --once", b"");
@@ -79,7 +79,7 @@ fn a_provider_that_fails_costs_attempts_and_then_the_task() {
 #[test]
 fn in_the_foreground_a_provider_that_fails_leaves_a_task_that_goes_on() {
     let server = Server::start(Script::steps([
-        Step::named("openai/invalid-key"),
+        Step::named("openai/key"),
         done("after all"),
     ]));
     let home = home(&server, "");

@@ -598,35 +598,35 @@ fn a_registry_of_a_newer_version() {
         task complete T1
     "), @"
     $ infold task new
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task list
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task show T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task clean --older-than 0s
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold fork T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold doctor
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold pin T1 2
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task complete T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
     ! hint: use a newer infold; nothing was changed
     [3]
     ");

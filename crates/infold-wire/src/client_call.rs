@@ -209,6 +209,12 @@ mod tests {
             let results = String::from_utf8(results.concat()).unwrap();
             format!("{} {} {results}", call.name, call.arguments)
         };
-        insta::assert_snapshot!(replies.map(round).join("\n"), @"");
+        insta::assert_snapshot!(replies.map(round).join("\n"), @r#"
+        ls {"p": 1 {"role":"tool","tool_call_id":"a","content":"no"}
+        ls {"p":1} {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"no","is_error":true}]}
+        ls {} {"type":"function_call_output","call_id":"a","output":"no"}
+        ls {"p":1} {"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"error":"no"}}}]}
+        ls {"p":1} {"role":"tool","tool_name":"ls","content":"no"}
+        "#);
     }
 }

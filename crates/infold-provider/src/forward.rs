@@ -228,6 +228,12 @@ impl ResponseBody {
     }
 }
 
+impl From<reqwest::Body> for ResponseBody {
+    fn from(body: reqwest::Body) -> ResponseBody {
+        ResponseBody(body)
+    }
+}
+
 impl From<Bytes> for ResponseBody {
     fn from(bytes: Bytes) -> ResponseBody {
         ResponseBody(bytes.into())

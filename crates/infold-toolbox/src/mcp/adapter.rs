@@ -1,10 +1,14 @@
 //! The protocol: with its submodule, the only file that knows the types of the crate `rmcp`, which change from
 //! version to version.
 
+mod http;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ::http::HeaderMap;
+use infold_provider::HttpAddress;
 use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientConfig, ClientRequest, ContentBlock,
@@ -14,8 +18,8 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, NotificationContext,
     RoleClient, RunningService, ServiceError,
 };
-use rmcp::transport::IntoTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -64,6 +68,15 @@ pub struct ConnectError {
     pub is_refusal: bool,
 }
 
+impl ConnectError {
+    pub fn new(text: String) -> ConnectError {
+        ConnectError {
+            text,
+            is_refusal: false,
+        }
+    }
+}
+
 /// Why a request has no result.
 #[derive(Debug)]
 pub enum RequestError {
@@ -82,6 +95,22 @@ pub async fn connect_stdio(
     // Lines are limited by whoever gives the output.
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(usize::MAX);
     connect(transport, handshake).await
+}
+
+/// Connects with a server over streamable HTTP; no response may be longer than `max_response_bytes`.
+pub async fn connect_http(
+    address: &HttpAddress,
+    headers: &HeaderMap,
+    max_response_bytes: usize,
+    handshake: Handshake,
+) -> Result<Connection, ConnectError> {
+    let client = http::HttpClient::new(address.clone(), headers.clone(), max_response_bytes);
+    let config = http::transport_config();
+    connect(
+        StreamableHttpClientTransport::with_client(client, config),
+        handshake,
+    )
+    .await
 }
 
 async fn connect<T, E, A>(transport: T, handshake: Handshake) -> Result<Connection, ConnectError>
@@ -107,6 +136,15 @@ where
 fn connect_error_text(error: ClientInitializeError) -> String {
     match error {
         ClientInitializeError::ConnectionClosed(_) => "it ended without an answer".to_owned(),
+        // A process that ends at once may do so before or after it is written to.
+        ClientInitializeError::TransportError { error, .. }
+            if error
+                .error
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) =>
+        {
+            "it ended without an answer".to_owned()
+        }
         ClientInitializeError::TransportError { error, .. } => {
             format!("it cannot be reached: {}", error.error)
         }

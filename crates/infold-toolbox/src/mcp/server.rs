@@ -6,11 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use http::{HeaderMap, HeaderName, HeaderValue};
+use infold_provider::{HttpAddress, Secret};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
-use super::adapter::{Connection, Handshake, RequestError, ServerTool, connect_stdio};
+use super::adapter::{
+    ConnectError, Connection, Handshake, RequestError, ServerTool, connect_http, connect_stdio,
+};
 use super::line_limit::LineLimit;
 use super::process::{ProcessSettings, ServerProcess};
 use super::restart::{RestartPolicy, RestartRefusal};
@@ -34,6 +38,10 @@ pub(crate) struct Server {
 #[derive(Debug)]
 enum Reached {
     Process(ProcessSettings),
+    Http {
+        address: Box<HttpAddress>,
+        headers: HeaderMap,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -96,7 +104,12 @@ impl Server {
                     directory: shared.directory,
                 })
             }
-            McpTransport::Http { .. } => return Err("HTTP".to_owned()),
+            McpTransport::Http { url, headers } => Reached::Http {
+                address: HttpAddress::new(&settings.name, &url)
+                    .map(Box::new)
+                    .map_err(|_| "`url` is no HTTP address".to_owned())?,
+                headers: header_map(&headers)?,
+            },
         };
         Ok(Server {
             name: settings.name,
@@ -277,11 +290,26 @@ impl Server {
         }
     }
 
-    async fn connect(&self, handshake: Handshake) -> Result<RunningServer, StartError> {
-        let Reached::Process(settings) = &self.reached_by;
+    async fn connect(&self, handshake: Handshake) -> Result<RunningServer, ConnectError> {
+        match &self.reached_by {
+            Reached::Process(settings) => self.connect_process(settings, handshake).await,
+            Reached::Http { address, headers } => {
+                let limit = self.max_message_bytes;
+                let connecting = connect_http(address, headers, limit, handshake);
+                let connection = self.in_time(connecting).await?;
+                Ok(RunningServer::new(connection, None, Arc::default()))
+            }
+        }
+    }
+
+    async fn connect_process(
+        &self,
+        settings: &ProcessSettings,
+        handshake: Handshake,
+    ) -> Result<RunningServer, ConnectError> {
         let (mut process, stdout, stdin) = ServerProcess::start(settings).map_err(|error| {
             let program = settings.command.first().map_or("", String::as_str);
-            StartError::new(format!("`{program}` cannot be started: {error}"))
+            ConnectError::new(format!("`{program}` cannot be started: {error}"))
         })?;
         let is_line_too_long = Arc::new(AtomicBool::new(false));
         let output = LineLimit::new(
@@ -289,29 +317,31 @@ impl Server {
             self.max_message_bytes,
             Arc::clone(&is_line_too_long),
         );
-        let connecting = connect_stdio(output, stdin, handshake);
-        let error = match timeout(self.timeout, connecting).await {
-            Ok(Ok(connection)) => {
-                return Ok(RunningServer {
-                    connection,
-                    process: Mutex::new(Some(process)),
-                    is_line_too_long,
-                    is_listed: AtomicBool::new(false),
-                });
-            }
-            Ok(Err(error)) => StartError {
-                text: error.text,
-                is_refusal: error.is_refusal,
-            },
-            Err(_) => StartError::new(format!(
-                "it did not start within {} s",
-                self.timeout.as_secs_f64()
+        match self.in_time(connect_stdio(output, stdin, handshake)).await {
+            Ok(connection) => Ok(RunningServer::new(
+                connection,
+                Some(process),
+                is_line_too_long,
             )),
-        };
-        let words = quoted(&process.last_words().await);
-        Err(StartError {
-            text: format!("{}{words}", error.text),
-            ..error
+            Err(error) => {
+                let words = quoted(&process.last_words().await);
+                Err(ConnectError {
+                    text: format!("{}{words}", error.text),
+                    ..error
+                })
+            }
+        }
+    }
+
+    async fn in_time(
+        &self,
+        connecting: impl Future<Output = Result<Connection, ConnectError>>,
+    ) -> Result<Connection, ConnectError> {
+        timeout(self.timeout, connecting).await.unwrap_or_else(|_| {
+            let seconds = self.timeout.as_secs_f64();
+            Err(ConnectError::new(format!(
+                "it did not start within {seconds} s"
+            )))
         })
     }
 
@@ -357,27 +387,38 @@ impl Server {
 /// Lists of tools may be long, whatever results may be.
 const MIN_MESSAGE_BYTES: usize = 16 << 20;
 
-/// Why a server did not start.
-struct StartError {
-    text: String,
-    is_refusal: bool,
-}
-
-impl StartError {
-    fn new(text: String) -> StartError {
-        StartError {
-            text,
-            is_refusal: false,
+impl RunningServer {
+    fn new(
+        connection: Connection,
+        process: Option<ServerProcess>,
+        is_line_too_long: Arc<AtomicBool>,
+    ) -> RunningServer {
+        RunningServer {
+            connection,
+            process: Mutex::new(process),
+            is_line_too_long,
+            is_listed: AtomicBool::new(false),
         }
     }
-}
 
-impl RunningServer {
     fn needs_listing(&self) -> bool {
         // Both are asked: a change during the listing before is found now.
         let is_changed = self.connection.take_list_changed();
         is_changed || !self.is_listed.load(Ordering::Relaxed)
     }
+}
+
+/// Returns headers as they are sent; none of their values is ever printed.
+fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, String> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let bad = |_| format!("the header `{name}` has characters that cannot be sent");
+        let key: HeaderName = name.parse().map_err(|_| bad(()))?;
+        let mut value: HeaderValue = value.reveal().parse().map_err(|_| bad(()))?;
+        value.set_sensitive(true);
+        map.insert(key, value);
+    }
+    Ok(map)
 }
 
 /// Makes the failure of a tool that says itself that it failed.

@@ -1,5 +1,7 @@
 //! MCP servers: what works, and what happens when they do not.
 
+#![allow(clippy::unwrap_used)]
+
 mod faults;
 mod lifetime;
 mod names;

@@ -1,5 +1,7 @@
 //! What the tools of a workspace do, and that they do it nowhere else.
 
+#![allow(clippy::unwrap_used)]
+
 mod files;
 mod odd_files;
 mod search;

@@ -9,8 +9,8 @@ use infold_log::{EventId, Seq};
 use infold_store::{Durability, Metadata, Status};
 
 use crate::{
-    ask, condense, config, count, eval, export, fetch, fold, import, layers, manage, mcp, models,
-    provider, redact, search, serve, state, tools,
+    ask, condense, config, count, enqueue, eval, export, fetch, fold, import, layers, manage, mcp,
+    models, provider, redact, run, search, serve, state, tools, work,
 };
 
 /// Stores everything an agent has said and seen, and folds it to fit the model's window.
@@ -83,6 +83,12 @@ pub enum CliCommand {
     Ask(ask::AskArgs),
     /// Send the view as it is, and store the answer
     Send(ask::SendArgs),
+    /// Carry out a task with a model and tools, here and now
+    Run(run::RunArgs),
+    /// Put a task into the queue, for `infold work`
+    Enqueue(enqueue::EnqueueArgs),
+    /// Carry out the tasks of the queue
+    Work(work::WorkArgs),
     /// Run the proxy between agents and their models, so that conversations fit
     Serve(serve::ServeArgs),
     /// Run an agent through a proxy of its own; exits with the agent's exit code
@@ -217,6 +223,9 @@ impl CliCommand {
             self,
             CliCommand::Fold(_)
                 | CliCommand::Ask(_)
+                | CliCommand::Run(_)
+                | CliCommand::Enqueue(_)
+                | CliCommand::Work(_)
                 | CliCommand::Serve(_)
                 | CliCommand::Wrap(_)
                 | CliCommand::Mcp(_)
@@ -288,6 +297,29 @@ pub enum TaskCommand {
         #[arg(long, value_name = "TEXT")]
         error: String,
     },
+    /// Set a task aside: no worker takes it until it is resumed
+    Pause {
+        /// The task
+        task: String,
+        /// The reason
+        #[arg(long, value_name = "TEXT", default_value = "paused by a person")]
+        reason: String,
+    },
+    /// Queue a task again that was paused
+    Resume {
+        /// The task
+        task: String,
+    },
+    /// End a task as failed, also one that is being carried out
+    Cancel {
+        /// The task
+        task: String,
+        /// The reason
+        #[arg(long, value_name = "TEXT", default_value = "cancelled by a person")]
+        reason: String,
+    },
+    /// Show figures of all tasks: what runs, counts, failures, minutes, tokens
+    Stats,
     /// Permanently delete a task, running or not
     Delete {
         /// The task

@@ -348,7 +348,7 @@ fn store_prompt(writer: &mut Writer, prompt: PromptMessages) -> CliResult {
 }
 
 /// Converts the error; `unanswered` is the hint when the model was asked in vain.
-fn turn_error(error: TurnError, unanswered: &str) -> CliError {
+pub fn turn_error(error: TurnError, unanswered: &str) -> CliError {
     match error {
         TurnError::Open => CliError::usage(error)
             .hint("push the tool results with `infold task push TASK`, then `infold ask TASK`"),
@@ -443,7 +443,7 @@ fn print_turn(
 }
 
 /// Returns whether the visible conversation has a reply of a model.
-fn has_reply(log: &Log) -> CliResult<bool> {
+pub fn has_reply(log: &Log) -> CliResult<bool> {
     let path = log.state().shown().path();
     for seq in path.iter().rev().flat_map(|run| run.seqs().rev()) {
         if log.record(seq)?.role == Role::Assistant {

@@ -7,7 +7,7 @@ use infold::{Config, Connection, Connector};
 use infold_provider::{CallError, Client, EndpointError, RetryPolicy};
 use infold_wire::ProviderError;
 use infold_wire::provider_error::RefusalCause;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 
 use crate::error::{CliError, CliResult, Exit};
@@ -21,11 +21,21 @@ pub struct ProviderArg {
     pub provider: Option<String>,
 }
 
-/// A runtime for calls of providers. SIGINT and SIGTERM cancel them.
+/// A runtime for calls of providers, which listens for SIGINT and SIGTERM.
 pub struct CallRuntime {
     // Connections work until this is dropped.
     runtime: Option<Runtime>,
     board: Connector,
+    stopped: watch::Receiver<bool>,
+}
+
+/// What SIGINT and SIGTERM do to a call that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnSignal {
+    /// It is cancelled.
+    CancelCall,
+    /// It is finished.
+    FinishCall,
 }
 
 impl Drop for CallRuntime {
@@ -38,14 +48,20 @@ impl Drop for CallRuntime {
 }
 
 impl CallRuntime {
-    /// Starts a runtime.
+    /// Starts a runtime on which signals cancel calls.
     pub fn new(patience: RetryPolicy) -> CliResult<CallRuntime> {
+        CallRuntime::with_signals(patience, OnSignal::CancelCall)
+    }
+
+    /// Starts a runtime.
+    pub fn with_signals(patience: RetryPolicy, on_signal: OnSignal) -> CliResult<CallRuntime> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .map_err(|error| CliError::provider(format!("no threads available: {error}")))?;
         let (cancel, cancelled) = watch::channel(false);
+        let (stop, stopped) = watch::channel(false);
         let signals = StopSignals::listen(&runtime);
         runtime.spawn(async move {
             let Ok(mut signals) = signals else {
@@ -53,7 +69,12 @@ impl CallRuntime {
                 return cancel.closed().await;
             };
             signals.recv().await;
-            let _ = cancel.send(true);
+            let _ = stop.send(true);
+            if on_signal == OnSignal::CancelCall {
+                let _ = cancel.send(true);
+            }
+            // The sender lives as long as the process: a dropped one would count as cancelled.
+            let _cancel = cancel;
             signals.exit_on_next().await
         });
         let client = {
@@ -64,7 +85,19 @@ impl CallRuntime {
         Ok(CallRuntime {
             runtime: Some(runtime),
             board,
+            stopped,
         })
+    }
+
+    /// Returns the signal to stop, which becomes true with the first SIGINT or SIGTERM.
+    pub fn stopped(&self) -> watch::Receiver<bool> {
+        self.stopped.clone()
+    }
+
+    /// Returns the runtime itself, for other work; none once it is shut down.
+    pub fn handle(&self) -> Option<Handle> {
+        let runtime = self.runtime.as_ref();
+        runtime.map(|runtime| runtime.handle().clone())
     }
 
     /// Returns the connector that makes connections.

@@ -78,6 +78,11 @@ impl CliError {
         CliError::new(Exit::Interrupted, error)
     }
 
+    /// Returns what went wrong, without the hint.
+    pub fn text(&self) -> &str {
+        &self.error
+    }
+
     /// Adds what the user can do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use infold::Config;
 use infold::config::{Secret, SourceConfig};
+use infold::{Config, queue};
 use infold_sources::{
     EnqueueRequest, FetchFault, FetchOptions, FetchProblem, FetchReport, FetchedTask, Labels,
     QueueEntry, QueueError, QueueStatus, Source, SourceError, SourceKind, SourceOptions,
@@ -187,12 +187,30 @@ impl TaskQueue for RegistryQueue<'_> {
 
 /// Enqueues a task under its own id.
 fn enqueue_task(
-    _contexts: &Contexts,
-    _config: &Config,
-    _user: Option<&str>,
-    _request: &EnqueueRequest<'_>,
+    contexts: &Contexts,
+    config: &Config,
+    user: Option<&str>,
+    request: &EnqueueRequest<'_>,
 ) -> Result<QueueEntry, QueueError> {
-    Err("this build has no queue; --dry-run lists what there is".into())
+    let task = request.task;
+    let queued = queue::enqueue(
+        contexts,
+        queue::EnqueueRequest {
+            task_source: Some(task.source.name().to_owned()),
+            owner: Some(task.owner.clone()),
+            repo: Some(task.repo.clone()),
+            task_type: Some(task.task_type.name().to_owned()),
+            task_id: Some(task.task_id.clone()),
+            user: user.map(str::to_owned),
+            uuid: Some(request.uuid),
+            ..queue::EnqueueRequest::new(config, request.text)
+        },
+    )?;
+    Ok(QueueEntry {
+        uuid: queued.task,
+        is_new: queued.is_new,
+        status: QueueStatus::Open,
+    })
 }
 
 fn print(report: &FetchReport, args: &FetchArgs, out: &mut Output) -> CliResult {

@@ -35,11 +35,15 @@ mod call_runtime;
 mod live_reply;
 mod ask;
 mod reply_calls;
+mod enqueue;
+mod run;
+mod work;
 mod model_call;
 mod provider;
 mod serve;
 mod mcp;
 mod fetch;
+mod source_report;
 mod agent_sessions;
 mod completions;
 
@@ -105,6 +109,11 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
         return config::run(args, cli.config.as_deref(), cli.contexts, out);
     }
     let named_root = cli.contexts.clone();
+    let named = &work::NamedFiles {
+        contexts: cli.contexts.clone(),
+        config: cli.config.clone(),
+        durability: cli.durability,
+    };
     let is_named = named_root.is_some();
     let config = &match cli.command {
         CliCommand::Completions { .. } => Config::default(),
@@ -137,6 +146,9 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
         CliCommand::Manage(args) => manage::run(contexts, config, &args, out),
         CliCommand::Ask(args) => ask::ask(contexts, config, &args, out),
         CliCommand::Send(args) => ask::send(contexts, config, &args, out),
+        CliCommand::Run(args) => run::run(contexts, config, &args, out),
+        CliCommand::Enqueue(args) => enqueue::run(contexts, config, &args, out),
+        CliCommand::Work(args) => work::run(contexts, config, &args, named, out),
         CliCommand::Serve(args) => serve::serve(contexts, config, &args, out),
         CliCommand::Wrap(args) => match serve::wrap(contexts, config, &args)? {
             0 => Ok(()),

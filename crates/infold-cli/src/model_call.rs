@@ -16,7 +16,7 @@ use infold_wire::request::RequestFrame;
 use infold_wire::tools::{self, ToolChoice};
 use infold_wire::{Json, Wire};
 
-use crate::call_runtime::{CallRuntime, ProviderArg};
+use crate::call_runtime::{CallRuntime, OnSignal, ProviderArg};
 use crate::error::{CliError, CliResult};
 use crate::fold_options::{FoldOptions, FoldSetup, TaskModel};
 use crate::model_access::ModelAccess;
@@ -75,8 +75,8 @@ pub struct ModelCall {
     pub layers: LayersConfig,
     /// What the calls of the reply are judged by, if there is a policy.
     pub tools: Option<TurnTools>,
-    // The connection works until this is dropped.
-    _runtime: CallRuntime,
+    /// The runtime of its calls: the connection works until this is dropped.
+    pub runtime: CallRuntime,
 }
 
 impl ModelCall {
@@ -86,6 +86,18 @@ impl ModelCall {
         config: &Config,
         call: &CallArgs,
         facts: TaskFacts,
+        json: bool,
+    ) -> CliResult<ModelCall> {
+        ModelCall::with_signals(contexts, config, call, facts, OnSignal::CancelCall, json)
+    }
+
+    /// As [`ModelCall::new`], and says what signals do to calls.
+    pub fn with_signals(
+        contexts: &Contexts,
+        config: &Config,
+        call: &CallArgs,
+        facts: TaskFacts,
+        on_signal: OnSignal,
         json: bool,
     ) -> CliResult<ModelCall> {
         let mut model = facts.model;
@@ -106,7 +118,7 @@ impl ModelCall {
         if let Some(wait) = call.first_wait {
             patience.first_wait = Duration::from_millis(wait);
         }
-        let runtime = CallRuntime::new(patience)?;
+        let runtime = CallRuntime::with_signals(patience, on_signal)?;
         let connection = runtime.connect(config, &provider, &name)?;
         model.factor = infold::usage::learned_factor(contexts, &provider.name, &name)?;
         model.name = Some(name);
@@ -133,7 +145,7 @@ impl ModelCall {
             frame,
             layers: config.layers.clone(),
             tools,
-            _runtime: runtime,
+            runtime,
         })
     }
 }

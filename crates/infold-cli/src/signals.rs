@@ -77,9 +77,14 @@ impl Interrupt {
         Interrupt(flag)
     }
 
+    /// Returns whether a signal has come.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// Fails once a signal has come.
     pub fn check(&self) -> CliResult {
-        if self.0.load(Ordering::Relaxed) {
+        if self.is_set() {
             return Err(CliError::interrupted("interrupted").hint("nothing was stored"));
         }
         Ok(())

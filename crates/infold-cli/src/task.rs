@@ -1,6 +1,7 @@
 //! `infold task …`: creates, fills, lists, ends and removes tasks.
 
 mod delete;
+mod queue;
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
@@ -52,6 +53,10 @@ pub fn run(
         TaskCommand::Tool { task } => record_tool(contexts, &task, out),
         TaskCommand::Complete { task } => end(contexts, &task, &Outcome::Completed, out),
         TaskCommand::Fail { task, error } => end(contexts, &task, &Outcome::Failed { error }, out),
+        TaskCommand::Pause { task, reason } => queue::pause(contexts, &task, &reason, out),
+        TaskCommand::Resume { task } => queue::resume(contexts, &task, out),
+        TaskCommand::Cancel { task, reason } => queue::cancel(contexts, &task, &reason, out),
+        TaskCommand::Stats => queue::stats(contexts, out),
         TaskCommand::Delete {
             task,
             with_forks,
@@ -134,7 +139,7 @@ fn list(contexts: &Contexts, filter: &Filter, ids: bool, out: &mut Output) -> Cl
     out.table(head, rows, &[3, 4])
 }
 
-fn short_id(row: &TaskRow) -> String {
+pub(super) fn short_id(row: &TaskRow) -> String {
     short(&row.uuid.to_string())
 }
 
@@ -152,7 +157,7 @@ fn path_end(path: &str) -> String {
 }
 
 /// Returns the title of a task, or else what it was created for.
-fn title(row: &TaskRow) -> String {
+pub(super) fn title(row: &TaskRow) -> String {
     match &row.title {
         Some(title) => join([Some(title.clone()), row.error_message.clone()]),
         None => join([purpose(row), row.error_message.clone()]),

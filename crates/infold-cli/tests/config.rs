@@ -274,8 +274,8 @@ fn the_file_of_another_program_is_passed_over() {
     ! config.yaml belongs to another program: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it anyway
     ! no configuration file
     $ infold config check config.yaml
-    ! error: config.yaml:1: `theme` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact, recall, layers, sources
-    ! error: config.yaml:2: `plugins` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact, recall, layers, sources
+    ! error: config.yaml:1: `theme` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact, recall, layers, sources, work
+    ! error: config.yaml:2: `plugins` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact, recall, layers, sources, work
     [2]
     ");
     // One's own is found at home then.

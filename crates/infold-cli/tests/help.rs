@@ -24,6 +24,9 @@ fn the_first_page_names_every_command() {
       fold         Fold a transcript to fit a window; prints the view on stdout, a report on stderr
       ask          Send a message to a model and store the answer; folds first if needed
       send         Send the view as it is, and store the answer
+      run          Carry out a task with a model and tools, here and now
+      enqueue      Put a task into the queue, for `infold work`
+      work         Carry out the tasks of the queue
       serve        Run the proxy between agents and their models, so that conversations fit
       wrap         Run an agent through a proxy of its own; exits with the agent's exit code
       mcp          Serve the history to agents as tools: search, recall, view (Model Context Protocol)
@@ -125,6 +128,13 @@ fn every_command_gives_an_example_of_itself() {
         "fold",
         "ask",
         "send",
+        "run",
+        "enqueue",
+        "work",
+        "task pause",
+        "task resume",
+        "task cancel",
+        "task stats",
         "serve",
         "wrap",
         "provider",

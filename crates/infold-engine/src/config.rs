@@ -6,6 +6,8 @@ mod reader;
 mod sections;
 mod sources;
 mod tools;
+mod work;
+mod mcp_servers;
 pub(crate) mod yaml;
 mod layers;
 mod restricted;
@@ -19,11 +21,13 @@ pub use entries::ConfigEntry;
 pub use environment::key_variable;
 pub use infold_provider::{APIS, Secret};
 pub use layers::{ConfigSource, ParsedConfig};
+pub use mcp_servers::{McpAccess, McpCommand, McpServerConfig};
 pub use problem::{ConfigError, ConfigProblem, nearest};
 pub use reader::EnvLookup;
 pub use restricted::RestrictedKey;
 pub use sources::{SourceConfig, SourcesConfig};
 pub use tools::ToolsConfig;
+pub use work::WorkConfig;
 
 use infold_layers::{Field, Part, Shares, Transitions};
 
@@ -32,7 +36,7 @@ use crate::profile::{KeepRecent, Origin, Profile, ResolvedProfile, Setting, Sett
 use crate::recall::RecallLimits;
 
 /// The sections of a configuration, and the keys beside them.
-pub const SECTIONS: [&str; 13] = [
+pub const SECTIONS: [&str; 14] = [
     "context_storage",
     "llm",
     "profiles",
@@ -46,6 +50,7 @@ pub const SECTIONS: [&str; 13] = [
     "recall",
     "layers",
     "sources",
+    "work",
 ];
 
 /// The APIs that the proxy speaks: one for each wire.
@@ -78,6 +83,8 @@ pub struct Config {
     pub tools: Option<ToolsConfig>,
     /// The servers that tasks are fetched from.
     pub sources: SourcesConfig,
+    /// How tasks are carried out.
+    pub work: WorkConfig,
     /// Settings that the environment makes for every model.
     pub environment: Settings,
     /// The model that the environment names.
@@ -88,8 +95,8 @@ pub struct Config {
     pub keys: Vec<(&'static str, Setting<Secret>)>,
     /// Addresses that the environment has for APIs, where the configuration names none.
     pub addresses: Vec<(&'static str, Setting<String>)>,
-    /// Sections that are accepted and not used yet, and their lines.
-    pub unread: Vec<(&'static str, Origin)>,
+    /// MCP servers whose tools tasks may use.
+    pub mcp_servers: Vec<McpServerConfig>,
 }
 
 /// What is recalled by itself.
@@ -344,12 +351,13 @@ impl Default for Config {
             },
             tools: None,
             sources: SourcesConfig::default(),
+            work: WorkConfig::default(),
             environment: Settings::default(),
             model: None,
             profile: None,
             keys: Vec::new(),
             addresses: Vec::new(),
-            unread: Vec::new(),
+            mcp_servers: Vec::new(),
         }
     }
 }

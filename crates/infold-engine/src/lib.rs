@@ -56,6 +56,7 @@ pub mod setup;
 pub mod request;
 pub mod tool_record;
 pub mod turn;
+pub mod queue;
 pub use config::Config;
 pub use connection::{CallFailure, Connection, Connector};
 pub use extract::Extract;

@@ -417,7 +417,7 @@ fn a_key_is_never_shown() {
 llm:
   openai: {{api_key: '${{KEY}}', base_url: 'https://u:{CANARY}@h/v1?key={CANARY}'}}
   gemini: {{api_key: {CANARY}}}
-mcp_servers: {{a: {{env: {{TOKEN: {CANARY}}}}}}}
+mcp_servers: {{a: {{command: x, env: {{TOKEN: {CANARY}}}}}}}
 "
     );
     let (config, warnings) = Config::parse("c.yaml", &text, &env).unwrap();
@@ -806,7 +806,8 @@ fn a_trusted_file_is_merged_key_by_key_over_the_one_below() {
     tools.environment = "dev"  config.yaml:26
     tools.urgent = false  config.yaml:26
     tools.unknown = "allow"  config.yaml:26
-    mcp_servers = "(kept for later)"  config.yaml:27
+    mcp_servers.m = "x"  config.yaml:27
+    mcp_servers.env = "seen"  config.yaml:27
     "#);
     // A key for one address is not sent to another.
     let provider = parsed.config.provider_named("openai").expect("it is there");

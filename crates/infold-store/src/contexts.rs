@@ -10,6 +10,7 @@ mod activity;
 mod idle;
 mod rows;
 mod open_registry;
+mod queue;
 
 use std::fs;
 use std::io;
@@ -23,6 +24,7 @@ use uuid::Uuid;
 pub use error::TaskError;
 use nearest::with_prefix;
 use open_registry::OpenRegistry;
+pub use queue::{Enqueued, NewTask, recorded_status};
 use reconcile::outcome;
 
 use crate::dirs::{PLACES, TaskDirs, is_among_ended};

@@ -7,6 +7,7 @@ mod lookup;
 mod recall;
 mod append;
 mod tools;
+mod call;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use infold_wire::{Json, estimate_tokens, quote};
 
 use crate::Status;
 pub use append::AppendLine;
+pub use call::CallStartedLine;
 pub use lookup::LookupLine;
 pub use recall::RecallLine;
 pub(crate) use redact::each_redaction;
@@ -104,6 +106,8 @@ pub enum What {
     ToolsShown(ToolsShownLine),
     /// A call was refused.
     Refusal(RefusalLine),
+    /// A call is about to be run.
+    CallStarted(CallStartedLine),
     /// Something this version does not know; it does not change what is shown.
     Other(String),
 }
@@ -190,6 +194,7 @@ impl EventLine {
             | What::Redact(_)
             | What::ToolsShown(_)
             | What::Refusal(_)
+            | What::CallStarted(_)
             | What::Other(_) => Event::Fact,
         }
     }
@@ -275,6 +280,7 @@ impl What {
             What::State(state) => ("state", state.encode()),
             What::ToolsShown(shown) => ("tools_shown", shown.encode()),
             What::Refusal(refusal) => ("refusal", refusal.encode()),
+            What::CallStarted(call) => ("call_started", call.encode()),
             What::Other(kind) => (kind, String::new()),
         }
     }
@@ -414,6 +420,7 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         "state" => What::State(StateLine::decode(json)?),
         "tools_shown" => What::ToolsShown(ToolsShownLine::decode(json)?),
         "refusal" => What::Refusal(RefusalLine::decode(json)?),
+        "call_started" => What::CallStarted(CallStartedLine::decode(json)?),
         other => What::Other(other.to_owned()),
     })
 }

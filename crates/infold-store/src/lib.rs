@@ -78,20 +78,21 @@ mod redaction_index;
 mod secrets;
 mod search;
 pub use chain_index::{ChainIndex, Key, KnownChain};
-pub use contexts::{Contexts, TaskError, end_of};
+pub use contexts::{Contexts, Enqueued, NewTask, TaskError, end_of, recorded_status};
 pub use derived::{Derived, RecordError};
 pub use dirs::TaskDirs;
 pub use doctor::size;
 pub use error::{LogError, StepError};
 pub use event::{
-    AppendLine, EventLine, Extent, Failure, FoldLine, LookupLine, MaskLine, Purpose, RecallLine,
-    RedactLine, RedactedForms, RefusalLine, StateAuthor, StateLine, ToolsShownLine, Usage, What,
+    AppendLine, CallStartedLine, EventLine, Extent, Failure, FoldLine, LookupLine, MaskLine,
+    Purpose, RecallLine, RedactLine, RedactedForms, RefusalLine, StateAuthor, StateLine,
+    ToolsShownLine, Usage, What,
 };
 pub use file::Access;
 pub use frame::{Frame, is_prompt};
 pub use imported::{Imported, ImportedPiece};
 pub use incoming::{Incoming, IncomingError};
-pub use lock::{Claim, Holder};
+pub use lock::{Claim, Holder, host};
 pub use log::{Log, MissingLines, Tail};
 pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
@@ -102,8 +103,8 @@ pub use redacted_lines::RedactedLine;
 pub use redacted_name::redacted_name;
 pub use redacted_values::RedactedValue;
 pub use registry::{
-    Counters, Filter, LearnedWindow, Outcome, Quirks, Registry, RegistryError, Report, Status,
-    StatusError, TaskRow,
+    ClaimRequest, Counters, Filter, LearnedWindow, Lease, Outcome, QueueEntry, Quirks, Registry,
+    RegistryError, Report, Return, Status, StatusError, StopRequest, TaskRow, TaskStats,
 };
 pub use repair::Repair;
 pub use search::{

@@ -19,11 +19,16 @@ mod factor;
 mod window;
 mod quirk;
 mod learned;
+mod queue;
+mod stats;
 
 pub use error::RegistryError;
 pub use factor::Report;
+pub(crate) use queue::Entered;
+pub use queue::{ClaimRequest, Lease, QueueEntry, Return, StopRequest};
 pub use quirk::Quirks;
 pub use row::{Counters, Filter, TaskRow};
+pub use stats::TaskStats;
 pub use status::{Outcome, Status, StatusError};
 pub use window::LearnedWindow;
 
@@ -222,7 +227,12 @@ impl Registry {
                    WHERE uuid = ?1";
         let (starts, ends) = (status == Status::Running, status.is_end());
         let values = params![key(uuid), status.name(), starts, ends, instant(at), error];
-        self.run(|db| Ok(db.prepare_cached(sql)?.execute(values)? > 0))
+        self.run(|db| {
+            if ends {
+                queue::remove(db, uuid)?;
+            }
+            Ok(db.prepare_cached(sql)?.execute(values)? > 0)
+        })
     }
 
     /// Sets a task's counters, as counted in its log; returns whether there is such a task.
@@ -303,6 +313,9 @@ impl Registry {
             let sql = "DELETE FROM forks WHERE child = ?1
                        AND NOT EXISTS (SELECT 1 FROM tasks WHERE uuid = ?1)";
             db.execute(sql, [key(uuid)])?;
+            if removed {
+                queue::remove(db, uuid)?;
+            }
             Ok(removed)
         })
     }

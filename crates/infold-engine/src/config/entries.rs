@@ -3,7 +3,9 @@
 use infold_tools::UnknownTools;
 use serde_json::{Value, json};
 
-use super::{Config, Provider, ServeConfig, SourceConfig, ToolsConfig};
+use super::{
+    Config, McpAccess, McpCommand, Provider, ServeConfig, SourceConfig, ToolsConfig, WorkConfig,
+};
 use crate::profile::{KeepRecent, Origin, Setting, Settings};
 
 /// One value of the effective configuration; a secret is only said to be set.
@@ -99,8 +101,20 @@ impl Config {
         }
         list.source("github", &self.sources.github);
         list.source("gitlab", &self.sources.gitlab);
-        for (section, origin) in &self.unread {
-            list.push(section, json!("(kept for later)"), origin);
+        list.work(&self.work);
+        for server in &self.mcp_servers {
+            let value = match &server.access {
+                McpAccess::Http { url, .. } => json!(without_credentials(url)),
+                McpAccess::Command { command, .. } => match command {
+                    McpCommand::Line(line) => json!(line),
+                    McpCommand::Words(words) => json!(words.join(" ")),
+                },
+            };
+            list.push(
+                &format!("mcp_servers.{}", server.name),
+                value,
+                &server.origin,
+            );
         }
         list.optional("model", &self.model);
         list.optional("profile", &self.profile);
@@ -184,6 +198,22 @@ impl EntryList {
         self.optional(&key("taken_label"), &source.taken_label);
         self.optional(&key("done_label"), &source.done_label);
         self.optional(&key("failed_label"), &source.failed_label);
+    }
+
+    fn work(&mut self, work: &WorkConfig) {
+        self.optional("work.max_steps", &work.max_steps);
+        self.optional("work.max_tokens", &work.max_tokens);
+        self.shown("work.max_cost", &work.max_cost, |it| number(*it));
+        self.optional("work.max_minutes", &work.max_minutes);
+        self.optional("work.result_tokens", &work.result_tokens);
+        self.optional("work.commands", &work.commands);
+        self.shown("work.workspace", &work.workspace, |it| json!(it));
+        self.optional("work.system_prompt", &work.system_prompt);
+        self.optional("work.concurrency", &work.concurrency);
+        self.optional("work.per_user", &work.per_user);
+        self.optional("work.max_attempts", &work.max_attempts);
+        self.optional("work.retry_seconds", &work.retry_seconds);
+        self.optional("work.lease_seconds", &work.lease_seconds);
     }
 
     fn tools(&mut self, tools: &ToolsConfig) {

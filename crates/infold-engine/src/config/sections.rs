@@ -12,7 +12,7 @@ use super::{
     APIS, Config, ConfiguredModel, LayersConfig, NamedProfile, Provider, RelevanceMethod, SECTIONS,
     SERVED_APIS, Secret,
 };
-use super::{sources, tools};
+use super::{mcp_servers, sources, tools, work};
 use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 use crate::profile::{KeepRecent, Setting, Settings, Threshold};
 use crate::strategy::STRATEGY_NAMES;
@@ -37,10 +37,8 @@ pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &No
             "layers" => read_layers(config, top.reader, node),
             "tools" => config.tools = tools::read(top.reader, member),
             "sources" => config.sources = sources::read(top.reader, node),
-            "mcp_servers" => {
-                let origin = top.reader.origin(member.line);
-                config.unread.push(("mcp_servers", origin));
-            }
+            "work" => config.work = work::read(top.reader, node),
+            "mcp_servers" => config.mcp_servers = mcp_servers::read(top.reader, node),
             _ => {}
         }
     }
@@ -208,7 +206,7 @@ fn read_words(
 pub(super) const DAYS: &str = "a number of days, from 0 to 36500";
 
 /// Parses a path in which `~/` is the home directory.
-fn directory(text: &str, home: Option<&str>) -> Option<PathBuf> {
+pub(super) fn directory(text: &str, home: Option<&str>) -> Option<PathBuf> {
     match (text.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => Some(Path::new(home).join(rest)),
         _ => (!text.is_empty()).then(|| PathBuf::from(text)),

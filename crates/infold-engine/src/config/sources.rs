@@ -97,7 +97,7 @@ fn read_source(reader: &mut ConfigReader<'_>, path: &str, node: &Node) -> Source
 #[cfg(test)]
 mod tests {
     use crate::Config;
-    use crate::config::Layer;
+    use crate::config::ConfigSource;
 
     fn parse(text: &str) -> Result<Config, Vec<String>> {
         let parsed = Config::parse("config.yaml", text, &|_| None);
@@ -156,12 +156,12 @@ mod tests {
 
     #[test]
     fn an_untrusted_file_names_no_server() {
-        let user = Layer {
+        let user = ConfigSource {
             file: "user.yaml",
             text: "sources: {github: {repos: [o/r]}}",
             trusted: true,
         };
-        let project = Layer {
+        let project = ConfigSource {
             file: "config.yaml",
             text: "sources: {github: {base_url: 'https://evil.example', repos: [e/vil], label: x}}",
             trusted: false,

@@ -104,6 +104,12 @@ pub fn describe(what: &What) -> String {
         What::State(state) => format!("state {}", infold_wire::shorten(&state.changes, 200)),
         What::ToolsShown(shown) => describe_tools(shown),
         What::Refusal(refusal) => infold_wire::shorten(&refusal.told, 200),
+        What::CallStarted(call) => format!(
+            "runs {}, call {} of message {}",
+            infold_wire::shorten(&call.tool, 80),
+            call.index + 1,
+            call.message
+        ),
         What::Other(kind) => kind.clone(),
     }
 }

@@ -52,7 +52,7 @@ impl History {
     }
 
     /// Serves a conversation its own history, by tools that are offered under these names.
-    pub(crate) fn of_conversation(contexts: Contexts, task: Uuid, names: LookupNames) -> History {
+    pub fn of_conversation(contexts: Contexts, task: Uuid, names: LookupNames) -> History {
         History {
             offered: Some(names),
             ..History::new(contexts, Scope::Task(task.to_string()), None)

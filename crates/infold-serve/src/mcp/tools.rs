@@ -157,7 +157,7 @@ impl History {
     }
 
     /// Calls a tool; none if there is no such tool.
-    pub(crate) fn call(
+    pub fn call(
         &self,
         name: &str,
         arguments: Map<String, Value>,

@@ -175,6 +175,15 @@ impl Contexts {
         events: &[u8],
     ) -> Result<PathBuf, LogError> {
         metadata.uuid = Uuid::new_v4();
+        self.make_hidden_dir_of(metadata, events)
+    }
+
+    /// The same for a task that has its id already.
+    pub(crate) fn make_hidden_dir_of(
+        &self,
+        metadata: &mut Metadata,
+        events: &[u8],
+    ) -> Result<PathBuf, LogError> {
         metadata.created_at = time::now();
         metadata.process_id = std::process::id();
         metadata.hostname = lock::host();
@@ -182,7 +191,8 @@ impl Contexts {
             metadata.redact();
         }
         let running = self.root.join(PLACES[0]);
-        let next = running.join(format!("{HIDDEN}{}", metadata.uuid));
+        // A name of its own: two processes may make a task of the same id, and one may have been killed at it.
+        let next = running.join(format!("{HIDDEN}{}", Uuid::new_v4()));
         self.write_initial_files(&next, metadata, events)
             .inspect_err(|_| {
                 let _ = fs::remove_dir_all(&next);

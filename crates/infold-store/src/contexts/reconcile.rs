@@ -9,6 +9,7 @@ use super::PLACES;
 use crate::file;
 use crate::{
     Contexts, Log, LogError, Metadata, Outcome, Registry, Status, TaskError, Writer, end_of, lock,
+    recorded_status,
 };
 
 impl Contexts {
@@ -123,7 +124,21 @@ impl Contexts {
         {
             registry.add_fork(id, parent)?;
         }
+        let recorded = match end_of(&log)? {
+            Some(_) => None,
+            None => recorded_status(&log)?,
+        };
+        let status = recorded
+            .as_ref()
+            .map_or(Status::Running, |(status, _)| *status);
         registry.insert(&Metadata::read(log.dir())?.row(Status::Running))?;
+        match (status, recorded.and_then(|(_, reason)| reason)) {
+            (Status::Queued, _) => drop(registry.requeue(id)?),
+            (Status::Paused, reason) => {
+                registry.set_paused(id, reason.as_deref().unwrap_or_default())?;
+            }
+            _ => {}
+        }
         registry.set_counters(id, self.recount(&log)?)?;
         self.note_activity(id, &log, registry)?;
         if let Some((status, error)) = end_of(&log)? {

@@ -6,7 +6,9 @@ use uuid::Uuid;
 
 use super::activity::title;
 use super::reconcile::ended_at;
-use crate::{Contexts, Filter, Metadata, RegistryError, Status, TaskError, TaskRow, end_of};
+use crate::{
+    Contexts, Filter, Metadata, RegistryError, Status, TaskError, TaskRow, end_of, recorded_status,
+};
 
 impl Contexts {
     /// Returns the rows of all tasks that a filter selects, newest activity first.
@@ -78,6 +80,11 @@ impl Contexts {
             row.status = status;
             row.completed_at = Some(ended_at(&log)?);
             row.error_message = error;
+        } else if let Some((status, reason)) = recorded_status(&log)?
+            && !status.is_end()
+        {
+            row.status = status;
+            row.error_message = reason;
         }
         Ok(row)
     }

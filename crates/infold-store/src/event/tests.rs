@@ -162,6 +162,11 @@ fn every_event_reads_back_as_it_was_written() {
             choice: Some("Bash".into()),
         }),
         What::ToolsShown(ToolsShownLine::default()),
+        What::CallStarted(CallStartedLine {
+            message: Seq::new(3).unwrap(),
+            index: 1,
+            tool: "run".to_owned(),
+        }),
         What::Refusal(RefusalLine {
             tool: "Bash".into(),
             call: Some("c1".into()),

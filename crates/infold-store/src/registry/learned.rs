@@ -1,4 +1,4 @@
-//! Carries facts learned about models over from a damaged registry.
+//! Carries facts learned about models, and the queue, over from a damaged registry.
 
 use std::path::Path;
 
@@ -8,7 +8,10 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 use super::Registry;
 use crate::{RegistryError, redacted_name};
 
-/// The tables that cannot be filled again from the tasks, and their columns.
+/// The queue; a task's own log says whether it waits, but not its priority.
+const QUEUE: (&str, &str) = ("queue", "uuid, priority, attempts, not_before");
+
+/// The tables of what was learned of models, and their columns.
 const TABLES: [(&str, &str); 3] = [
     (
         "token_factors",
@@ -28,6 +31,7 @@ impl Registry {
         let Ok(from) = Connection::open_with_flags(damaged, flags) else {
             return 0;
         };
+        self.carry_table(&from, QUEUE.0, QUEUE.1);
         TABLES
             .iter()
             .map(|(table, columns)| self.carry_table(&from, table, columns))

@@ -10,7 +10,7 @@ use crate::database;
 /// The migration from each version to the next.
 ///
 /// Released steps never change; a new version is one more entry.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     "
     CREATE TABLE IF NOT EXISTS tasks (
         uuid TEXT PRIMARY KEY NOT NULL,
@@ -81,6 +81,16 @@ const STEPS: [&str; 5] = [
      CREATE INDEX IF NOT EXISTS idx_tasks_status ON tasks (status);
      CREATE INDEX IF NOT EXISTS idx_tasks_created_at ON tasks (created_at);
      CREATE INDEX IF NOT EXISTS idx_tasks_user ON tasks (user);",
+    "CREATE TABLE IF NOT EXISTS queue (
+        uuid TEXT PRIMARY KEY NOT NULL,
+        priority INTEGER NOT NULL DEFAULT 0,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        not_before TEXT,
+        lease_owner TEXT,
+        lease_until TEXT,
+        stop TEXT,
+        stop_reason TEXT
+     );",
 ];
 
 /// The version that all steps lead to.
@@ -148,12 +158,13 @@ fn objects(db: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
 mod tests {
     use super::*;
 
-    const LATER: [&str; 6] = [
+    const LATER: [&str; 7] = [
         STEPS[0],
         STEPS[1],
         STEPS[2],
         STEPS[3],
         STEPS[4],
+        STEPS[5],
         "ALTER TABLE tasks ADD COLUMN colour TEXT DEFAULT 'red';
          CREATE INDEX tasks_colour ON tasks (colour)",
     ];
@@ -170,7 +181,7 @@ mod tests {
         let row = "INSERT INTO tasks (uuid, status, created_at) VALUES ('u', 'queued', 't')";
         db.execute_batch(row).unwrap();
         take(&db, &LATER).unwrap();
-        assert_eq!(version(&db).unwrap(), 6);
+        assert_eq!(version(&db).unwrap(), 7);
         assert_eq!(colours(&db), 1);
         take(&db, &LATER).unwrap();
         assert_eq!(colours(&db), 1);

@@ -74,6 +74,7 @@ fn opening_makes_all_that_is_missing() {
             "forks",
             "model_quirks",
             "model_windows",
+            "queue",
             "tasks",
             "token_factors"
         ]
@@ -435,6 +436,7 @@ fn an_old_database_is_brought_up_to_date_and_keeps_its_rows() {
             "forks",
             "model_quirks",
             "model_windows",
+            "queue",
             "tasks",
             "token_factors"
         ]
@@ -459,6 +461,7 @@ fn what_someone_dropped_is_made_again() {
             "forks",
             "model_quirks",
             "model_windows",
+            "queue",
             "tasks",
             "token_factors"
         ]
@@ -480,6 +483,7 @@ fn tables_of_others_stay() {
             "forks",
             "model_quirks",
             "model_windows",
+            "queue",
             "tasks",
             "theirs",
             "token_factors"

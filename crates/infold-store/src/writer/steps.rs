@@ -10,7 +10,8 @@ use infold_wire::{
 
 use super::Writer;
 use crate::event::{
-    FoldLine, LookupLine, MaskLine, RecallLine, RefusalLine, StateLine, ToolsShownLine, What,
+    CallStartedLine, FoldLine, LookupLine, MaskLine, RecallLine, RefusalLine, StateLine,
+    ToolsShownLine, What,
 };
 use crate::{LogError, StateAuthor, StepError};
 
@@ -251,6 +252,11 @@ impl Writer {
     /// Records which tools the model is shown from now on.
     pub fn tools_shown(&mut self, shown: ToolsShownLine) -> Result<EventId, LogError> {
         self.step(What::ToolsShown(shown))
+    }
+
+    /// Records that a call is about to be run.
+    pub fn call_started(&mut self, call: CallStartedLine) -> Result<EventId, LogError> {
+        self.step(What::CallStarted(call))
     }
 
     /// Records that a call was refused.

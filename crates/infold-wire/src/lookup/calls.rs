@@ -1,10 +1,10 @@
 //! Reads calls that do not reach the client, answers them, and takes them out of messages.
 
-use super::held::{CallJudge, HeldCalls, HeldKind, is_client_item};
-use crate::message::ContentItem;
-use crate::reply::growing_json::{array, object, raw, with_members};
+use super::held::{CallJudge, HeldCalls, HeldKind};
+use crate::client_call::{AnsweredCall, GivenArguments, given_arguments, join_results};
+use crate::reply::growing_json::{array, raw, with_members};
 use crate::tool_list::qualified_name;
-use crate::{ContentBlock, Form, Json, JsonKind, Message, Wire, quote};
+use crate::{ContentBlock, Form, Json, JsonKind, Message, Wire};
 
 /// A call that does not reach the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,97 +117,17 @@ pub fn judge_reply(judge: CallJudge, messages: &[Vec<u8>]) -> JudgedReply {
     }
 }
 
-/// The arguments of a call, in the order of the calls of a message.
-enum GivenArguments<'a> {
-    /// The provider runs it.
-    Hosted,
-    Client(Option<Json<'a>>),
-}
-
-fn given_arguments<'a>(message: &Message<'a>) -> Vec<GivenArguments<'a>> {
-    let blocks: Vec<Json<'a>> = message
-        .content()
-        .into_iter()
-        .flat_map(Json::elements)
-        .collect();
-    let is_hosted = |at: u32| match message.form() {
-        Form::Item(_) => !is_client_item(message.json().get("type")),
-        _ => blocks.get(at as usize).is_some_and(|block| {
-            let kind = block.get("type").map(Json::name);
-            kind.is_some_and(|kind| kind.ends_with(b"_tool_use"))
-        }),
-    };
-    let calls = message.content_items().into_iter();
-    let calls = calls.filter_map(|(at, item)| match item {
-        ContentItem::Call { .. } if is_hosted(at) => Some(GivenArguments::Hosted),
-        ContentItem::Call { given, .. } => Some(GivenArguments::Client(given)),
-        _ => None,
-    });
-    calls.collect()
-}
-
 /// Writes results as messages: one with all of them where the wire wants that, else one for each.
 pub fn write_results(wire: Wire, results: &[(&HeldCall, Result<String, String>)]) -> Vec<Vec<u8>> {
-    let written = results
-        .iter()
-        .map(|(call, result)| write_result(wire, call, result.as_ref()));
-    let written: Vec<String> = written.collect();
-    let messages = match wire {
-        Wire::Anthropic => vec![format!(
-            r#"{{"role":"user","content":[{}]}}"#,
-            written.join(",")
-        )],
-        Wire::Gemini => vec![format!(
-            r#"{{"role":"user","parts":[{}]}}"#,
-            written.join(",")
-        )],
-        Wire::Chat | Wire::Responses | Wire::Ollama => written,
-    };
-    messages.into_iter().map(String::into_bytes).collect()
-}
-
-fn write_result(wire: Wire, call: &HeldCall, result: Result<&String, &String>) -> String {
-    let failed = result.is_err().then(|| "true".to_owned());
-    let (Ok(text) | Err(text)) = result;
-    let text = Some(quote(text));
-    let (id, name) = (call.id.as_deref().map(quote), Some(quote(&call.name)));
-    let string = |text: &str| Some(quote(text));
-    match wire {
-        Wire::Chat => object(&[
-            ("role", string("tool")),
-            ("tool_call_id", id),
-            ("content", text),
-        ]),
-        Wire::Ollama => object(&[
-            ("role", string("tool")),
-            ("tool_name", name),
-            ("tool_call_id", id),
-            ("content", text),
-        ]),
-        Wire::Responses => object(&[
-            ("type", string(&output_type(call))),
-            ("call_id", id),
-            ("output", text),
-        ]),
-        Wire::Anthropic => object(&[
-            ("type", string("tool_result")),
-            ("tool_use_id", id),
-            ("content", text),
-            ("is_error", failed),
-        ]),
-        Wire::Gemini => {
-            let member = if failed.is_some() { "error" } else { "output" };
-            let response = Some(object(&[(member, text)]));
-            let answer = object(&[("id", id), ("name", name), ("response", response)]);
-            object(&[("functionResponse", Some(answer))])
-        }
-    }
-}
-
-/// The type of the item that answers a call.
-fn output_type(call: &HeldCall) -> String {
-    let item = call.item.as_deref().unwrap_or("function_call");
-    format!("{item}_output")
+    let written = results.iter().map(|(call, result)| {
+        let answered = AnsweredCall {
+            id: call.id.as_deref(),
+            name: &call.name,
+            item: call.item.as_deref(),
+        };
+        answered.write(wire, result)
+    });
+    join_results(wire, written.collect())
 }
 
 /// Returns a message of a reply without calls that are held back; none if nothing else is in it.

@@ -173,7 +173,7 @@ impl HeldCalls {
 }
 
 /// Returns whether an output item of this type is a call that a client runs.
-pub(super) fn is_client_item(kind: Option<Json<'_>>) -> bool {
+pub(crate) fn is_client_item(kind: Option<Json<'_>>) -> bool {
     let kinds = [
         "function_call",
         "custom_tool_call",

@@ -1,0 +1,367 @@
+//! `infold run`: carries out one task, live in the foreground or silently for a worker.
+
+mod live_run;
+mod task_tools;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use infold::Config;
+use infold::layers::task_situation;
+use infold::queue::enqueue;
+use infold_store::{Contexts, InEffect, Metadata, Return, host};
+use infold_work::{
+    EndMode, LeaseKeeper, RunEnd, RunError, RunEvent, RunModel, TaskRun, WorkLimits, claim_request,
+    new_owner,
+};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::ask::{has_reply, turn_error};
+use crate::call_runtime::{OnSignal, ProviderArg};
+use crate::enqueue::task_request;
+use crate::error::{CliError, CliResult};
+use crate::fold_options::FoldOptions;
+use crate::manage::task_model;
+use crate::model_call::{CallArgs, ModelCall, TaskFacts};
+use crate::output::{Output, count, note, number, report_repairs};
+use crate::source_report::SourceReport;
+use crate::steps::short;
+use crate::task_lock::acquire;
+use live_run::LiveRun;
+use task_tools::tool_set;
+
+/// The arguments of `infold run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// What is to be done
+    #[arg(required_unless_present_any = ["resume", "claimed"])]
+    pub text: Option<String>,
+    /// Go on with this task where its log stands
+    #[arg(long, value_name = "TASK", conflicts_with_all = ["text", "workspace", "user"])]
+    pub resume: Option<String>,
+    /// The directory it is done in [default: the configured one, else the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// Let the model run commands in the workspace
+    #[arg(long)]
+    pub allow_commands: bool,
+    /// The user it is done for
+    #[arg(long, env = "USER")]
+    pub user: Option<String>,
+    #[command(flatten)]
+    pub provider: ProviderArg,
+    #[command(flatten)]
+    pub options: FoldOptions,
+    /// Carry out this task, which a worker has claimed
+    #[arg(long, value_name = "UUID", hide = true, requires = "lease", conflicts_with_all = ["text", "resume"])]
+    pub claimed: Option<Uuid>,
+    /// The owner of the worker's lease
+    #[arg(long, value_name = "OWNER", hide = true)]
+    pub lease: Option<String>,
+    /// How often the task was claimed since it last went on
+    #[arg(long, value_name = "N", hide = true, default_value_t = 1)]
+    pub attempt: u32,
+}
+
+/// A task whose lease this process has.
+struct LeasedTask {
+    id: Uuid,
+    owner: String,
+    mode: EndMode,
+}
+
+/// A call of a model is given up after so long, all attempts included.
+const CALL_DEADLINE: Duration = Duration::from_secs(600);
+
+/// `infold run`
+pub fn run(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Output) -> CliResult {
+    let contexts = &contexts.clone().keeping()?;
+    match (args.claimed, args.resume.as_deref()) {
+        (Some(task), _) => run_claimed(contexts, config, args, task, out),
+        (None, Some(task)) => resume(contexts, config, args, task, out),
+        (None, None) => start(contexts, config, args, out),
+    }
+}
+
+/// Makes a task and carries it out.
+fn start(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Output) -> CliResult {
+    let text = args.text.as_deref().unwrap_or_default();
+    let mut request = task_request(config, text, args.user.clone(), args.workspace.as_deref())?;
+    let json = out.is_json();
+    // The task is made once everything else has succeeded.
+    let facts = TaskFacts::default();
+    let call = ModelCall::new(contexts, config, &call_args(args), facts, json)?;
+    let profile = &call.setup.setup.profile;
+    let endpoint = &call.connection.endpoint;
+    request.metadata = Metadata {
+        llm_provider: Some(endpoint.name.clone()),
+        model: Some(call.connection.model.clone()),
+        context_length: args.options.window,
+        wire: Some(endpoint.wire.name().to_owned()),
+        in_effect: InEffect {
+            model: None,
+            context_length: Some(profile.window),
+            compression_threshold: Some(profile.threshold.share()),
+        },
+        ..request.metadata
+    };
+    let host = host();
+    let owner = new_owner(&host);
+    request.lease = Some(claim_request(&owner, &host, config.work.lease()).lease);
+    let id = enqueue(contexts, request)?.task;
+    note(json, format!("task {id}"));
+    let task = LeasedTask {
+        id,
+        owner,
+        mode: EndMode::Foreground,
+    };
+    let ran = carry_out(contexts, config, args, &task, call, out);
+    ran.map_err(|error| error.about(&short(&id.to_string())).of(&id.to_string()))
+}
+
+/// Goes on with a task in the foreground.
+fn resume(
+    contexts: &Contexts,
+    config: &Config,
+    args: &RunArgs,
+    task: &str,
+    out: &mut Output,
+) -> CliResult {
+    let id = contexts.resolve(task)?;
+    let name = short(&id.to_string());
+    let call = task_call(
+        contexts,
+        config,
+        args,
+        id,
+        OnSignal::CancelCall,
+        out.is_json(),
+    )?;
+    let host = host();
+    let owner = new_owner(&host);
+    let mut request = claim_request(&owner, &host, config.work.lease());
+    request.task = Some(id);
+    let claimed = contexts.with_registry(|rows| rows.claim(&request))?;
+    if claimed.is_none() {
+        let row = contexts.row(id)?;
+        let (status, hint) = match row.map(|row| row.status) {
+            Some(status) if status.is_end() => (
+                status.to_string(),
+                "`infold fork TASK` continues it as another task",
+            ),
+            _ => (
+                "being carried out".to_owned(),
+                "`infold task pause TASK` asks its worker to stop; `infold task stats` names the process",
+            ),
+        };
+        return Err(CliError::usage(format!("task {id} is {status}"))
+            .hint(hint)
+            .about(&name));
+    }
+    let task = LeasedTask {
+        id,
+        owner,
+        mode: EndMode::Foreground,
+    };
+    let ran = carry_out(contexts, config, args, &task, call, out);
+    ran.map_err(|error| error.about(&name).of(&id.to_string()))
+}
+
+/// Carries out a task that a worker has claimed.
+fn run_claimed(
+    contexts: &Contexts,
+    config: &Config,
+    args: &RunArgs,
+    id: Uuid,
+    out: &mut Output,
+) -> CliResult {
+    let task = LeasedTask {
+        id,
+        owner: args.lease.clone().unwrap_or_default(),
+        mode: EndMode::Worker {
+            attempts: args.attempt,
+        },
+    };
+    contexts.with_registry(|rows| rows.set_process(id, std::process::id()))?;
+    let call = task_call(
+        contexts,
+        config,
+        args,
+        id,
+        OnSignal::FinishCall,
+        out.is_json(),
+    );
+    let ran = call.and_then(|call| carry_out(contexts, config, args, &task, call, out));
+    if let Err(error) = &ran {
+        // What went wrong before the loop began counts as an attempt.
+        let end = RunEnd::failed_attempt(error.text().to_owned(), args.attempt, &config.work);
+        match end {
+            RunEnd::Retried { error, wait } => {
+                let wait = SignedDuration::try_from(wait).unwrap_or_default();
+                let back = Return::Retry {
+                    not_before: Timestamp::now() + wait,
+                    error,
+                };
+                contexts.with_registry(|rows| rows.give_back(id, &task.owner, &back))?;
+            }
+            RunEnd::Failed { error } => {
+                contexts.finish(id, &infold_store::Outcome::Failed { error })?;
+            }
+            _ => {}
+        }
+    }
+    ran
+}
+
+/// Finds the model of a task that is there.
+fn task_call(
+    contexts: &Contexts,
+    config: &Config,
+    args: &RunArgs,
+    id: Uuid,
+    on_signal: OnSignal,
+    json: bool,
+) -> CliResult<ModelCall> {
+    let log = contexts.read(id)?;
+    let facts = TaskFacts {
+        metadata: Metadata::read(log.dir())?,
+        model: task_model(contexts, &log)?,
+        has_reply: has_reply(&log)?,
+        situation: task_situation(&log, log.state().shown(), infold_store::now())?,
+    };
+    ModelCall::with_signals(contexts, config, &call_args(args), facts, on_signal, json)
+}
+
+fn call_args(args: &RunArgs) -> CallArgs {
+    CallArgs {
+        provider: args.provider.clone(),
+        options: args.options.clone(),
+        tools: None,
+        tool_choice: None,
+        temperature: None,
+        no_stream: false,
+        deadline: CALL_DEADLINE.as_secs(),
+        first_wait: None,
+    }
+}
+
+/// Runs the loop, and carries its end through.
+fn carry_out(
+    contexts: &Contexts,
+    config: &Config,
+    args: &RunArgs,
+    task: &LeasedTask,
+    mut call: ModelCall,
+    out: &mut Output,
+) -> CliResult {
+    let json = out.is_json();
+    let lease = LeaseKeeper::start(contexts, task.id, &task.owner, config.work.lease());
+    let (mut writer, repairs) = acquire(|| contexts.write(task.id))?;
+    report_repairs(json, &repairs);
+    let metadata = Metadata::read(writer.log().dir())?;
+    let mut source = SourceReport::open(config, writer.log(), task.id, json)?;
+    if let Some(source) = &mut source {
+        source.start();
+    }
+    let stopped = call.runtime.stopped();
+    let tools = tool_set(config, args.allow_commands, &metadata, &call)?;
+    let run = TaskRun {
+        contexts,
+        task: task.id,
+        writer: &mut writer,
+        model: RunModel {
+            connection: &call.connection,
+            setup: &mut call.setup.setup,
+            frame: call.frame.clone(),
+            layers: &call.layers,
+        },
+        tools,
+        limits: WorkLimits::new(&config.work),
+        lease: &lease,
+        is_stopped: &|| *stopped.borrow(),
+    };
+    let mut live = LiveRun::new(json);
+    let ran = match task.mode {
+        EndMode::Foreground => run.run(&mut |event| live.handle(event)),
+        EndMode::Worker { .. } => run.run(&mut |_: RunEvent<'_>| {}),
+    };
+    live.finish()?;
+    let (end, error) = match ran {
+        Ok(end) => (end, None),
+        Err(error) => {
+            let end = RunEnd::after_error(&error, task.mode, &config.work);
+            (end, Some(error))
+        }
+    };
+    // Before the task ends, so that whoever goes on after a crash tells it.
+    if let Some(source) = &mut source {
+        source.end(&end);
+    }
+    end.conclude(contexts, task.id, writer, &lease, task.mode)?;
+    match task.mode {
+        EndMode::Worker { .. } => Ok(()),
+        EndMode::Foreground => report(contexts, task.id, &end, error, out),
+    }
+}
+
+/// Prints how the task ended, and what it took.
+fn report(
+    contexts: &Contexts,
+    id: Uuid,
+    end: &RunEnd,
+    error: Option<RunError>,
+    out: &mut Output,
+) -> CliResult {
+    let row = contexts.row(id)?;
+    let counters = row.map(|row| row.counters).unwrap_or_default();
+    let (status, text) = match end {
+        RunEnd::Completed { summary } => ("completed", summary.as_str()),
+        RunEnd::Failed { error } => ("failed", error.as_str()),
+        RunEnd::Paused { reason } => ("paused", reason.as_str()),
+        RunEnd::Stopped => ("paused", "interrupted"),
+        RunEnd::Retried { error, .. } => ("queued", error.as_str()),
+        RunEnd::LeaseLost => ("lost", "another process carries the task out now"),
+    };
+    if out.is_json() {
+        out.object(&json!({
+            "uuid": id.to_string(), "status": status, "text": text,
+            "steps": counters.llm_calls, "tool_calls": counters.tool_calls,
+            "tokens": counters.tokens, "cached": counters.cached, "folds": counters.compressions,
+            "cost": counters.cost as f64 / 1e6,
+        }))?;
+    } else {
+        if *end != RunEnd::Stopped && error.is_none() {
+            out.line(text)?;
+        }
+        out.finish()?;
+        let cost = match counters.cost {
+            0 => String::new(),
+            cost => format!(", ${:.4}", cost as f64 / 1e6),
+        };
+        let parts = [
+            count(counters.llm_calls, "step"),
+            count(counters.tool_calls, "tool call"),
+            format!(
+                "{} tokens ({} cached)",
+                number(counters.tokens),
+                number(counters.cached)
+            ),
+            count(counters.compressions, "fold"),
+        ];
+        note(false, format!("{status}: {}{cost}", parts.join(", ")));
+    }
+    out.finish()?;
+    let hint = "`infold run --resume TASK` goes on";
+    match (end, error) {
+        (RunEnd::Completed { .. }, _) => Ok(()),
+        (RunEnd::Stopped, _) => Err(CliError::interrupted("the task is paused").hint(hint)),
+        (_, Some(RunError::Turn(error))) => Err(turn_error(error, hint)),
+        (_, Some(error)) => Err(CliError::store(error).hint(hint)),
+        (RunEnd::Failed { .. }, None) => Err(CliError::no("the task failed")
+            .hint("`infold log TASK` shows what was done; `infold fork TASK` continues it")),
+        (_, None) => Err(CliError::no(format!("the task is {status}: {text}")).hint(hint)),
+    }
+}

@@ -1,0 +1,110 @@
+//! Shows a task while it is carried out.
+
+use std::io;
+
+use infold_work::{CallOutcome, RunEvent};
+
+use crate::live_reply::LiveReply;
+use crate::output::{bytes, note, number, one_line};
+
+/// Shows a task while it is carried out: what the model says on standard output, everything else on standard error.
+pub struct LiveRun {
+    json: bool,
+    reply: LiveReply,
+    steps: u64,
+    /// The plan that was shown last.
+    plan: Vec<String>,
+    written: io::Result<()>,
+}
+
+/// Arguments are shown up to so many characters.
+const MAX_SHOWN_CHARS: usize = 120;
+
+impl LiveRun {
+    /// Shows nothing yet.
+    pub fn new(json: bool) -> LiveRun {
+        LiveRun {
+            json,
+            reply: LiveReply::new(json),
+            steps: 0,
+            plan: Vec::new(),
+            written: Ok(()),
+        }
+    }
+
+    /// Shows an event.
+    pub fn handle(&mut self, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Turn(event) => self.reply.handle(event),
+            RunEvent::Replied(reply) => {
+                self.reply.print();
+                let usage = reply.usage.as_ref();
+                let ended = self.reply.finish(usage.map(|usage| usage.output));
+                self.reply = LiveReply::new(self.json);
+                self.steps += 1;
+                let mut parts = vec![format!("step {}", self.steps)];
+                if let Some(usage) = usage {
+                    let (sent, cached) = (usage.tokens, usage.cached);
+                    parts.push(format!(
+                        "{} tokens ({} cached)",
+                        number(sent),
+                        number(cached)
+                    ));
+                    if usage.cost > 0 {
+                        parts.push(format!("${:.4}", usage.cost as f64 / 1e6));
+                    }
+                }
+                match ended {
+                    Ok(speed) => parts.extend(speed),
+                    Err(error) => self.written = Err(error),
+                }
+                note(self.json, parts.join("; "));
+            }
+            RunEvent::CallStarted { name, arguments } => {
+                let arguments = infold_wire::shorten(arguments, MAX_SHOWN_CHARS);
+                note(self.json, one_line(&format!("{name} {arguments}")));
+            }
+            RunEvent::CallEnded { name, outcome } => self.call_ended(name, outcome),
+            RunEvent::State { phase, plan } => {
+                note(self.json, format!("phase: {}", phase.unwrap_or("none")));
+                if self.plan != plan {
+                    self.plan = plan.to_vec();
+                    for (number, step) in (1..).zip(plan) {
+                        note(self.json, one_line(&format!("{number}. {step}")));
+                    }
+                }
+            }
+            RunEvent::ServerProblem { server, reason } => {
+                note(
+                    self.json,
+                    one_line(&format!("MCP server {server}: {reason}")),
+                );
+            }
+        }
+    }
+
+    fn call_ended(&self, name: &str, outcome: &CallOutcome) {
+        let text = match outcome {
+            CallOutcome::Ran { result, duration } => {
+                let seconds = duration.as_secs_f64();
+                match result {
+                    Ok(text) => format!("{} in {seconds:.1} s", bytes(text.len() as u64)),
+                    Err(text) => {
+                        let first = text.lines().next().unwrap_or_default();
+                        let first = infold_wire::shorten(first, MAX_SHOWN_CHARS);
+                        format!("failed after {seconds:.1} s: {first}")
+                    }
+                }
+            }
+            CallOutcome::Refused(told) => infold_wire::shorten(told, MAX_SHOWN_CHARS),
+            CallOutcome::Restored => "was run before; its recorded result is taken".to_owned(),
+            CallOutcome::Interrupted => "was interrupted; the model is told".to_owned(),
+        };
+        note(self.json, one_line(&format!("{name}: {text}")));
+    }
+
+    /// Ends the output; an error is one of standard output.
+    pub fn finish(&mut self) -> io::Result<()> {
+        std::mem::replace(&mut self.written, Ok(()))
+    }
+}

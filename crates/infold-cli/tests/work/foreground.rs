@@ -1,0 +1,274 @@
+//! `infold run`: one task, live.
+
+use infold_store::{Status, What};
+use infold_testkit::{Script, Server};
+use serde_json::{Value, json};
+
+use crate::{call, calls, contexts, done, events, home, results, rows};
+
+const ADD: &str = "add() { echo $(($1 - $2)); }\n";
+const TEST: &str =
+    ". ./add.sh\n[ \"$(add 2 3)\" = 5 ] && echo passed || { echo failed; exit 1; }\n";
+
+#[test]
+fn a_task_edits_a_file_runs_its_test_and_checks_it() {
+    let edit = json!({"path": "add.sh", "old_string": "$1 - $2", "new_string": "$1 + $2"});
+    let server = Server::start(Script::steps([
+        call(
+            "set_phase",
+            json!({"phase": "planning", "plan": ["read both files", "fix add.sh", "run the test"]}),
+        ),
+        calls(&[
+            ("read", json!({"path": "add.sh"})),
+            ("read", json!({"path": "test.sh"})),
+        ]),
+        call("run", json!({"command": "sh test.sh"})),
+        call("set_phase", json!({"phase": "executing"})),
+        call("edit", edit),
+        call("set_phase", json!({"phase": "verifying"})),
+        call("run", json!({"command": "sh test.sh"})),
+        done("add.sh adds; test.sh passes"),
+    ]));
+    let home = home(&server, "");
+    let work = home.path().join("work");
+    std::fs::write(work.join("add.sh"), ADD).unwrap();
+    std::fs::write(work.join("test.sh"), TEST).unwrap();
+    let ran = home.run("run 'make the test pass' --workspace work", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    assert_eq!(
+        String::from_utf8_lossy(&ran.stdout),
+        "add.sh adds; test.sh passes\n"
+    );
+    assert!(
+        std::fs::read_to_string(work.join("add.sh"))
+            .unwrap()
+            .contains("$1 + $2")
+    );
+
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    for expected in [
+        "phase: planning",
+        "2. fix add.sh",
+        "run {\"command\":\"sh test.sh\"}",
+        "step 8",
+        "completed: 8 steps, 9 tool calls",
+    ] {
+        assert!(told.contains(expected), "{expected} in\n{told}");
+    }
+    // The model saw what its calls gave, in the order of the calls.
+    let last = server.last_call().expect("a request");
+    let results = results(&last.messages());
+    assert!(
+        results[1].contains("$1 - $2") && results[2].contains("passed"),
+        "{results:?}"
+    );
+    assert!(results[3].contains("failed"), "{results:?}");
+    assert!(results.last().unwrap().contains("passed"), "{results:?}");
+    let offered = last.text();
+    for tool in [
+        "recall",
+        "search_history",
+        "pin",
+        "set_phase",
+        "done",
+        "read",
+        "edit",
+        "run",
+    ] {
+        assert!(offered.contains(&format!("\"name\":\"{tool}\"")), "{tool}");
+    }
+
+    let row = rows(&home).remove(0);
+    assert_eq!(row.status, Status::Completed);
+    assert_eq!((row.counters.llm_calls, row.counters.tool_calls), (8, 9));
+    assert!(row.started_at.is_some() && row.completed_at.is_some());
+    assert_eq!(row.cwd.as_deref(), work.to_str());
+    // Each call has a start and an end in the log, and its record in tools.jsonl.
+    let events = events(&home, row.uuid);
+    let starts = events
+        .iter()
+        .filter(|what| matches!(what, What::CallStarted(_)));
+    assert_eq!(starts.count(), 9);
+    let dir = contexts(&home).place(row.uuid).unwrap();
+    let tools = std::fs::read_to_string(dir.join("tools.jsonl")).unwrap();
+    let tools: Vec<Value> = tools
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(tools.len(), 9);
+    assert_eq!(tools[3]["tool"], "run");
+    assert_eq!(tools[3]["args"], json!({"command": "sh test.sh"}));
+    assert_eq!(tools[3]["status"], "error");
+    assert!(tools[3]["duration_ms"].is_u64(), "{}", tools[3]);
+    assert_eq!(tools[5]["status"], "success");
+    assert_eq!(home.run("verify", b"").code, 0);
+    assert!(server.take_refusals().is_empty());
+}
+
+#[test]
+fn without_leave_there_are_no_commands() {
+    let server = Server::start(Script::steps([
+        call("run", json!({"command": "touch ran"})),
+        done("nothing"),
+    ]));
+    let home = home(&server, "");
+    let config = std::fs::read_to_string(home.path().join("config.yaml")).unwrap();
+    home.config(config.replace("commands: true, ", ""));
+    let ran = home.run("run 'try it' --workspace work", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    assert!(!home.path().join("work/ran").exists());
+    let told = results(&server.last_call().unwrap().messages()).remove(0);
+    assert!(
+        told.starts_with("There is no tool `run`, so nothing was run."),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_long_result_is_kept_whole_and_shown_by_head_and_tail() {
+    let server = Server::start(Script::steps([
+        call("run", json!({"command": "seq 1 20000"})),
+        call("recall", json!({"range": "4"})),
+        done("seen"),
+    ]));
+    let home = home(&server, ", result_tokens: 500");
+    let ran = home.run("run 'count' --workspace work", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    let requests = server.requests();
+    let seen: Vec<Vec<String>> = requests
+        .iter()
+        .filter(|seen| seen.wire().is_some())
+        .map(|seen| results(&seen.messages()))
+        .collect();
+    let shown = &seen[1][0];
+    assert!(shown.len() < 4000, "{}", shown.len());
+    assert!(
+        shown.starts_with("1\n2\n") && shown.contains("20000"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("the tool `recall` shows all of message 4"),
+        "{shown}"
+    );
+    assert!(
+        seen[2][1].contains("3000\n"),
+        "recall reads what was left out"
+    );
+    let row = rows(&home).remove(0);
+    let log = contexts(&home).read(row.uuid).unwrap();
+    let whole = log.message(infold_log::Seq::new(4).unwrap()).unwrap();
+    assert!(whole.len() > 100_000);
+}
+
+#[test]
+fn a_policy_decides_which_tools_are_there_in_each_phase() {
+    let server = Server::start(Script::steps([
+        call("write", json!({"path": "a", "content": "too early"})),
+        call("set_phase", json!({"phase": "executing"})),
+        call("write", json!({"path": "a", "content": "now"})),
+        done("written"),
+    ]));
+    let home = home(&server, "");
+    let config = std::fs::read_to_string(home.path().join("config.yaml")).unwrap();
+    home.config(config + "tools: {phase: planning, permissions: [read, write]}\n");
+    let ran = home.run("run 'write a' --workspace work", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    assert_eq!(
+        std::fs::read_to_string(home.path().join("work/a")).unwrap(),
+        "now"
+    );
+    let asks: Vec<String> = server
+        .requests()
+        .iter()
+        .filter(|seen| seen.wire().is_some())
+        .map(|seen| {
+            let request: Value = serde_json::from_str(&seen.text()).unwrap();
+            request["tools"].to_string()
+        })
+        .collect();
+    let offers = |text: &String| text.contains("\"name\":\"write\"");
+    assert_eq!(
+        asks.iter().map(offers).collect::<Vec<_>>(),
+        [false, false, true, true]
+    );
+    let row = rows(&home).remove(0);
+    let events = events(&home, row.uuid);
+    let shown = events
+        .iter()
+        .filter(|what| matches!(what, What::ToolsShown(_)));
+    assert_eq!(shown.count(), 2);
+    let refused = events
+        .iter()
+        .filter(|what| matches!(what, What::Refusal(_)));
+    assert_eq!(refused.count(), 1);
+}
+
+#[test]
+fn a_failed_task_says_so_and_a_limit_sets_it_aside() {
+    let server = Server::start(Script::steps([call(
+        "done",
+        json!({"summary": "the file is not there", "failed": true}),
+    )]));
+    let home = home(&server, "");
+    let ran = home.run("run 'read it' --workspace work", b"");
+    assert_eq!(ran.code, 1);
+    let row = rows(&home).remove(0);
+    assert_eq!(row.status, Status::Failed);
+    assert_eq!(row.error_message.as_deref(), Some("the file is not there"));
+
+    let server = Server::start(Script::decide(|seen| {
+        let path = format!("f{}", seen.messages().len());
+        call("list", json!({ "path": path }))
+    }));
+    let home = crate::home(&server, ", max_steps: 3");
+    let ran = home.run("run 'look around' --workspace work --json", b"");
+    assert_eq!(ran.code, 1);
+    let end: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(end["status"], "paused");
+    assert_eq!(end["text"], "stopped after 3 steps (work.max_steps)");
+    assert_eq!(end["steps"], 3);
+    let row = rows(&home).remove(0);
+    assert_eq!(row.status, Status::Paused);
+    assert_eq!(
+        row.error_message.as_deref(),
+        Some("stopped after 3 steps (work.max_steps)")
+    );
+}
+
+#[test]
+fn time_travel_works_on_such_a_task() {
+    let server = Server::start(Script::steps([
+        call("run", json!({"command": "echo one >> log"})),
+        call("run", json!({"command": "echo two >> log"})),
+        done("both"),
+    ]));
+    let home = home(&server, ", max_steps: 2");
+    let ran = home.run("run 'twice' --workspace work", b"");
+    assert_eq!(ran.code, 1, "{}", home.transcript(&ran));
+    home.meet(&String::from_utf8_lossy(&ran.stderr));
+    let view = |home: &crate::Home, more: &str| {
+        let ran = home.run(&format!("view T1 --raw{more}"), b"");
+        assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+        String::from_utf8_lossy(&ran.stdout).lines().count()
+    };
+    assert_eq!(view(&home, ""), 6);
+    assert_eq!(view(&home, " --at 4"), 4);
+    assert_eq!(home.run("rewind T1 --to 3", b"").code, 0);
+    assert_eq!(home.run("undo T1", b"").code, 0);
+    assert_eq!(view(&home, ""), 6);
+    assert_eq!(home.run("fork T1 --at 4", b"").code, 0);
+    // A rewind to the call itself: its recorded result is taken, and the command does not run again.
+    assert_eq!(home.run("rewind T1 --to 3", b"").code, 0);
+    let config = std::fs::read_to_string(home.path().join("config.yaml")).unwrap();
+    home.config(config.replace("max_steps: 2", "max_steps: 9"));
+    let ran = home.run("run --resume T1", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(
+        told.contains("was run before; its recorded result is taken"),
+        "{told}"
+    );
+    let log = std::fs::read_to_string(home.path().join("work/log")).unwrap();
+    assert_eq!(log, "one\ntwo\n");
+    assert_eq!(home.run("verify", b"").code, 0);
+}

@@ -1,0 +1,234 @@
+//! Tasks that wait for a worker: how they are made, set aside, resumed and cancelled.
+
+use std::path::Path;
+
+use infold_log::EventId;
+use infold_wire::secrets;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::activity::title;
+use super::reconcile::ended_at;
+use crate::event::What;
+use crate::registry::Entered;
+use crate::{
+    Contexts, DraftError, Lease, Log, LogError, Metadata, Outcome, QueueEntry, Return, Status,
+    StopRequest, TaskError, TaskRow, Writer,
+};
+
+/// A task that is to be queued.
+#[derive(Clone, Debug, Default)]
+pub struct NewTask {
+    /// What it is and for whom; its id and when it was made are set when it is made.
+    pub metadata: Metadata,
+    /// The id that the caller brings; without one it gets a new one.
+    pub uuid: Option<Uuid>,
+    /// Tasks with a higher one come first.
+    pub priority: i64,
+    /// Its first messages.
+    pub messages: Vec<Vec<u8>>,
+    /// Who works on it from the start, so that it never waits.
+    pub lease: Option<Lease>,
+}
+
+/// A task that was queued, now or before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enqueued {
+    /// The task.
+    pub task: Uuid,
+    /// Whether it was made now. Else it was there: under this id, or unfinished for the same thing at the same source.
+    pub is_new: bool,
+}
+
+impl Contexts {
+    /// Makes a task that waits for a worker: it appears whole, with its first messages, or not at all.
+    pub fn enqueue(&self, new: NewTask) -> Result<Enqueued, DraftError> {
+        self.prepare()?;
+        let mut metadata = new.metadata;
+        metadata.uuid = new.uuid.unwrap_or_else(Uuid::new_v4);
+        let task = metadata.uuid;
+        if self.place(task).is_some() {
+            return Ok(Enqueued {
+                task,
+                is_new: false,
+            });
+        }
+        self.keep_names_redacted(&mut metadata)?;
+        let dir = self.make_hidden_dir_of(&mut metadata, &[])?;
+        let entered = self
+            .fill_queued(&metadata, &dir, &new.messages, new.lease.is_none())
+            .and_then(|row| {
+                let row = TaskRow {
+                    process_id: row.process_id.filter(|_| new.lease.is_some()),
+                    hostname: row.hostname.clone().filter(|_| new.lease.is_some()),
+                    ..row
+                };
+                let registry = self.reconciled()?;
+                let entered = registry.with(|rows| {
+                    rows.enqueue(&row, new.priority, new.lease.as_ref(), || {
+                        // A transaction that is run again finds it published.
+                        if dir.exists() {
+                            self.publish_dir(task, &dir)
+                        } else {
+                            Ok(())
+                        }
+                    })
+                })?;
+                Ok(entered?)
+            });
+        match entered {
+            Ok(Entered::New) => Ok(Enqueued { task, is_new: true }),
+            Ok(Entered::Known(task)) => {
+                let _ = std::fs::remove_dir_all(&dir);
+                Ok(Enqueued {
+                    task,
+                    is_new: false,
+                })
+            }
+            Err(error) => {
+                let _ = std::fs::remove_dir_all(&dir);
+                // Another process may have made the task of this id meanwhile.
+                match self.place(task) {
+                    Some(_) if new.uuid.is_some() => Ok(Enqueued {
+                        task,
+                        is_new: false,
+                    }),
+                    _ => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Writes the first messages of a task that is not visible yet; returns its row.
+    fn fill_queued(
+        &self,
+        metadata: &Metadata,
+        dir: &Path,
+        messages: &[Vec<u8>],
+        waits: bool,
+    ) -> Result<TaskRow, DraftError> {
+        let (mut writer, _) = self.writer(metadata.uuid, dir)?;
+        writer.append(messages)?;
+        let status = if waits {
+            writer.status(Status::Queued, None)?;
+            Status::Queued
+        } else {
+            Status::Running
+        };
+        writer.sync()?;
+        let log = writer.log();
+        Ok(TaskRow {
+            title: title(log),
+            active_at: Some(ended_at(log)?),
+            counters: self.recount(log)?,
+            ..metadata.row(status)
+        })
+    }
+
+    /// Sets a task aside; returns false if its worker was asked to, which it does after its step.
+    pub fn pause(&self, id: Uuid, reason: &str) -> Result<bool, TaskError> {
+        let reason = self.shown_reason(reason);
+        let request = StopRequest::Pause {
+            reason: reason.clone(),
+        };
+        if self.with_registry(|rows| rows.request_stop(id, &request, Timestamp::now()))? {
+            return Ok(false);
+        }
+        let (mut writer, _) = self.write(id)?;
+        writer.status(Status::Paused, Some(reason.clone()))?;
+        drop(writer);
+        self.opened()?.with(|rows| rows.set_paused(id, &reason))?;
+        Ok(true)
+    }
+
+    /// Queues a task again that was set aside, or that no worker ever had; returns false if one works on it now.
+    pub fn resume(&self, id: Uuid) -> Result<bool, TaskError> {
+        let now = Timestamp::now();
+        let (row, entry) =
+            self.with_registry(|rows| Ok::<_, TaskError>((rows.get(id)?, rows.queue_entry(id)?)))?;
+        let is_running = row.is_some_and(|row| row.status == Status::Running);
+        if is_running && entry.as_ref().is_some_and(|entry| entry.is_leased(now)) {
+            return Ok(false);
+        }
+        let (mut writer, _) = self.write(id)?;
+        writer.status(Status::Queued, None)?;
+        drop(writer);
+        self.opened()?.with(|rows| rows.requeue(id))?;
+        Ok(true)
+    }
+
+    /// Ends a task as failed; returns false if its worker was asked to, which it does after its step.
+    pub fn cancel(&self, id: Uuid, reason: &str) -> Result<bool, TaskError> {
+        let reason = self.shown_reason(reason);
+        let request = StopRequest::Cancel {
+            reason: reason.clone(),
+        };
+        if self.with_registry(|rows| rows.request_stop(id, &request, Timestamp::now()))? {
+            return Ok(false);
+        }
+        self.finish(id, &Outcome::Failed { error: reason })?;
+        Ok(true)
+    }
+
+    /// Gives a task back whose writer is `writer`; returns whether the lease was the owner's.
+    ///
+    /// A pause is in the log first, and then in the registry.
+    pub fn give_back(
+        &self,
+        id: Uuid,
+        mut writer: Writer,
+        owner: &str,
+        how: Return,
+    ) -> Result<bool, TaskError> {
+        let how = match how {
+            Return::Paused { reason } => {
+                let reason = self.shown_reason(&reason);
+                writer.status(Status::Paused, Some(reason.clone()))?;
+                Return::Paused { reason }
+            }
+            Return::Retry { not_before, error } => Return::Retry {
+                not_before,
+                error: self.shown_reason(&error),
+            },
+            Return::Queued => Return::Queued,
+        };
+        writer.sync()?;
+        drop(writer);
+        self.opened()?.with(|rows| rows.give_back(id, owner, &how))
+    }
+
+    /// Returns a reason as it is stored: without secrets, if those are redacted.
+    fn shown_reason(&self, reason: &str) -> String {
+        let redacted = self.redacts.then(|| secrets::text_without_secrets(reason));
+        redacted.flatten().unwrap_or_else(|| reason.to_owned())
+    }
+}
+
+impl QueueEntry {
+    /// Returns whether somebody works on the task at this time.
+    pub fn is_leased(&self, now: Timestamp) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.until > now)
+    }
+}
+
+impl Writer {
+    /// Records that the task waits, is set aside or goes on, and why. [`Contexts::finish`] ends one.
+    pub fn status(&mut self, status: Status, reason: Option<String>) -> Result<EventId, LogError> {
+        self.step(What::Status {
+            status,
+            error: reason,
+            is_idle: false,
+        })
+    }
+}
+
+/// Returns the status that a log recorded last, and why; none if it never did.
+pub fn recorded_status(log: &Log) -> Result<Option<(Status, Option<String>)>, LogError> {
+    let events = log.own().event..=log.state().at().event;
+    for id in events.rev().filter_map(EventId::new) {
+        if let What::Status { status, error, .. } = log.event(id)?.what {
+            return Ok(Some((status, error)));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,154 @@
+//! The record of calls in the log: each is recorded before it is run and after.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use infold_log::{EventId, Seq};
+use infold_store::{CallStartedLine, Log, LogError, ToolError, What, Writer};
+use infold_wire::{ClientCall, Json, JsonKind, quote};
+
+/// Where a call stands: seqs are never used again, so neither is this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CallKey {
+    /// The message that holds it.
+    pub message: Seq,
+    /// How many calls stand before it there.
+    pub index: u64,
+}
+
+/// What the log says of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CallRecord {
+    /// It was started, and nobody knows how it ended.
+    Started,
+    /// It ended with this result, or this error.
+    Ended(Result<String, String>),
+}
+
+/// Returns what the log says of calls in messages from `first` on.
+pub(crate) fn call_records(
+    log: &Log,
+    first: Seq,
+) -> Result<HashMap<CallKey, CallRecord>, LogError> {
+    let mut records = HashMap::new();
+    let events = (1..=log.state().at().event).rev();
+    for id in events.filter_map(EventId::new) {
+        let event = log.event(id)?;
+        // Events of a call come after its message, and events are in the order of what they come after.
+        if event.after < first.get() {
+            break;
+        }
+        match event.what {
+            What::CallStarted(call) => {
+                let key = CallKey {
+                    message: call.message,
+                    index: call.index,
+                };
+                records.entry(key).or_insert(CallRecord::Started);
+            }
+            What::Tool(record) => {
+                if let Some((key, result)) = read_record(&record) {
+                    records.insert(key, CallRecord::Ended(result));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(records)
+}
+
+/// Records that a call is about to be run.
+pub(crate) fn record_start(
+    writer: &mut Writer,
+    key: CallKey,
+    call: &ClientCall,
+) -> Result<(), LogError> {
+    let line = CallStartedLine {
+        message: key.message,
+        index: key.index,
+        tool: call.name.clone(),
+    };
+    writer.call_started(line).map(drop)
+}
+
+/// Records how a call ended.
+pub(crate) fn record_end(
+    writer: &mut Writer,
+    key: CallKey,
+    call: &ClientCall,
+    result: &Result<String, String>,
+    duration: Duration,
+) -> Result<(), ToolError> {
+    let record = write_record(key, call, result, duration);
+    writer.tool(record.as_bytes()).map(drop)
+}
+
+fn write_record(
+    key: CallKey,
+    call: &ClientCall,
+    result: &Result<String, String>,
+    duration: Duration,
+) -> String {
+    let name = match call.name.as_str() {
+        "" => "(unnamed)",
+        name => name,
+    };
+    let arguments = Json::parse(call.arguments.as_bytes());
+    let args = match arguments {
+        Ok(json) if json.kind() == JsonKind::Object => call.arguments.clone(),
+        _ if call.arguments.trim().is_empty() => "{}".to_owned(),
+        _ => quote(&call.arguments),
+    };
+    let (member, status, text) = match result {
+        Ok(text) => ("result", "success", text),
+        Err(text) => ("error", "error", text),
+    };
+    let (message, index, took) = (key.message, key.index, duration.as_millis());
+    format!(
+        r#"{{"tool":{},"args":{args},"{member}":{},"status":"{status}","duration_ms":{took},"message":{message},"index":{index}}}"#,
+        quote(name),
+        quote(text)
+    )
+}
+
+fn read_record(record: &str) -> Option<(CallKey, Result<String, String>)> {
+    let json = Json::parse(record.as_bytes()).ok()?;
+    let number = |name: &str| {
+        let digits = std::str::from_utf8(json.get(name)?.bytes()).ok()?;
+        digits.parse::<u64>().ok()
+    };
+    let key = CallKey {
+        message: Seq::new(number("message")?)?,
+        index: number("index")?,
+    };
+    let [result, error] = json.pick(["result", "error"]);
+    let result = match (result.and_then(Json::text), error.and_then(Json::text)) {
+        (Some(result), _) => Ok(result.into_owned()),
+        (None, Some(error)) => Err(error.into_owned()),
+        (None, None) => return None,
+    };
+    Some((key, result))
+}
+
+#[cfg(test)]
+mod tests {
+    use infold_wire::Message;
+
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_of_a_call_reads_back() {
+        let reply = br#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"run","arguments":"{\"x\": [1}"}}]}"#;
+        let calls = ClientCall::all(&Message::parse(reply).unwrap());
+        let key = CallKey {
+            message: Seq::new(4).unwrap(),
+            index: 2,
+        };
+        for result in [Ok("line\n\"x\"".to_owned()), Err("no\u{1}".to_owned())] {
+            let record = write_record(key, &calls[0], &result, Duration::from_millis(12));
+            assert_eq!(read_record(&record), Some((key, result)));
+        }
+        // Records of other tools have no place in a message.
+        assert_eq!(read_record(r#"{"tool":"ls","result":"x"}"#), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! How a run ends, and what becomes of the task then.
+
+use std::time::Duration;
+
+use infold::config::WorkConfig;
+use infold_store::{Contexts, Outcome, Return, TaskError, Writer};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::lease::after;
+use crate::round::Finish;
+use crate::{LeaseKeeper, RunError};
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// The task is done.
+    Completed {
+        /// What the model says of it.
+        summary: String,
+    },
+    /// The task failed.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// The task is set aside.
+    Paused {
+        /// Why.
+        reason: String,
+    },
+    /// The process was asked to end.
+    Stopped,
+    /// The task could not go on for now.
+    Retried {
+        /// Why.
+        error: String,
+        /// When it is tried again.
+        wait: Duration,
+    },
+    /// Another worker has the task now.
+    LeaseLost,
+}
+
+/// Who waits for the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndMode {
+    /// A person: what stops is set aside for them.
+    Foreground,
+    /// Nobody: what stops is queued again.
+    Worker {
+        /// How often the task was claimed since it last went on.
+        attempts: u32,
+    },
+}
+
+impl RunEnd {
+    pub(crate) fn of(finish: Finish) -> RunEnd {
+        let Finish { summary, failed } = finish;
+        if failed {
+            RunEnd::Failed { error: summary }
+        } else {
+            RunEnd::Completed { summary }
+        }
+    }
+
+    /// Returns the end of a run that came to an error.
+    pub fn after_error(error: &RunError, mode: EndMode, config: &WorkConfig) -> RunEnd {
+        let text = error.to_string();
+        match mode {
+            EndMode::Foreground => RunEnd::Paused { reason: text },
+            EndMode::Worker { .. } if !error.is_transient() => RunEnd::Failed { error: text },
+            EndMode::Worker { attempts } => RunEnd::failed_attempt(text, attempts, config),
+        }
+    }
+
+    /// Returns the end of an attempt that failed for now.
+    pub fn failed_attempt(error: String, attempts: u32, config: &WorkConfig) -> RunEnd {
+        if attempts >= config.max_attempts() {
+            let error = format!("{error} (attempt {attempts}, none went on)");
+            return RunEnd::Failed { error };
+        }
+        let wait = config.retry_wait(attempts);
+        RunEnd::Retried { error, wait }
+    }
+
+    /// Carries the end through: in the log, in the registry, and in where the task lies.
+    pub fn conclude(
+        &self,
+        contexts: &Contexts,
+        task: Uuid,
+        writer: Writer,
+        lease: &LeaseKeeper,
+        mode: EndMode,
+    ) -> Result<(), TaskError> {
+        let how = match self {
+            RunEnd::LeaseLost => return Ok(()),
+            RunEnd::Completed { .. } => {
+                drop(writer);
+                return contexts.finish(task, &Outcome::Completed).map(drop);
+            }
+            RunEnd::Failed { error } => {
+                drop(writer);
+                let error = error.clone();
+                return contexts.finish(task, &Outcome::Failed { error }).map(drop);
+            }
+            RunEnd::Paused { reason } => Return::Paused {
+                reason: reason.clone(),
+            },
+            RunEnd::Stopped => match mode {
+                EndMode::Foreground => Return::Paused {
+                    reason: "interrupted".to_owned(),
+                },
+                EndMode::Worker { .. } => Return::Queued,
+            },
+            RunEnd::Retried { error, wait } => Return::Retry {
+                not_before: after(Timestamp::now(), *wait),
+                error: error.clone(),
+            },
+        };
+        contexts
+            .give_back(task, writer, lease.owner(), how)
+            .map(drop)
+    }
+}

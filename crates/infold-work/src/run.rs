@@ -1,0 +1,323 @@
+//! The loop: fold, ask the model, run its calls, record the results, until the task ends.
+
+use infold::config::LayersConfig;
+use infold::{CallFailure, Connection, ManageError, Setup, TurnContext, TurnError, TurnEvent};
+use infold::{TurnReply, layers};
+use infold_log::Role;
+use infold_store::{
+    AppendError, Contexts, LogError, RegistryError, Status, StopRequest, TaskError, ToolsShownLine,
+    Writer, recorded_status,
+};
+use infold_wire::request::RequestFrame;
+use infold_wire::{StopReason, render_text};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::call_runner::{CallError, CallRunner};
+use crate::round::{LastRound, result_wire};
+use crate::tool_set::ToolSetError;
+use crate::{CallOutcome, LeaseKeeper, LeaseState, RunEnd, ToolSet, WorkLimits, built_in};
+
+/// The model that carries out a task.
+pub struct RunModel<'a> {
+    /// The model.
+    pub connection: &'a Connection,
+    /// How to fold for it.
+    pub setup: &'a mut Setup,
+    /// All of a request but its messages and tools.
+    pub frame: RequestFrame,
+    /// How the layered state of the task is shown.
+    pub layers: &'a LayersConfig,
+}
+
+/// A task that is carried out.
+pub struct TaskRun<'a> {
+    /// The contexts directory of the task.
+    pub contexts: &'a Contexts,
+    /// The task.
+    pub task: Uuid,
+    /// Its log.
+    pub writer: &'a mut Writer,
+    /// The model.
+    pub model: RunModel<'a>,
+    /// The tools.
+    pub tools: ToolSet,
+    /// Where it stops.
+    pub limits: WorkLimits,
+    /// The lease on it.
+    pub lease: &'a LeaseKeeper,
+    /// Says whether the process was asked to end; the step under way is finished first.
+    pub is_stopped: &'a dyn Fn() -> bool,
+}
+
+/// Something that happens while a task is carried out.
+pub enum RunEvent<'a> {
+    /// An event of a turn with the model.
+    Turn(TurnEvent<'a>),
+    /// The reply of a turn was recorded.
+    Replied(&'a TurnReply),
+    /// A call is about to be run.
+    CallStarted {
+        /// The tool.
+        name: &'a str,
+        /// Its arguments, as the model wrote them.
+        arguments: &'a str,
+    },
+    /// A call has its result.
+    CallEnded {
+        /// The tool.
+        name: &'a str,
+        /// How it went.
+        outcome: &'a CallOutcome,
+    },
+    /// The phase or the plan of the task, since it changed.
+    State {
+        /// The phase.
+        phase: Option<&'a str>,
+        /// The steps of the plan.
+        plan: &'a [String],
+    },
+    /// Tools of a server are missing.
+    ServerProblem {
+        /// The server.
+        server: &'a str,
+        /// Why.
+        reason: &'a str,
+    },
+}
+
+/// Receives the events of a task that is carried out.
+pub type RunListener<'a> = &'a mut (dyn FnMut(RunEvent<'_>) + Send);
+
+/// Why a task could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The model gave no reply that could be used.
+    #[error(transparent)]
+    Turn(#[from] TurnError),
+    /// The tools could not be offered.
+    #[error(transparent)]
+    Tools(#[from] ToolSetError),
+    /// The results of calls could not be recorded.
+    #[error(transparent)]
+    Calls(#[from] CallError),
+    /// A message could not be appended.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// The task could not be read or written.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}
+
+impl From<LogError> for RunError {
+    fn from(error: LogError) -> RunError {
+        RunError::Task(error.into())
+    }
+}
+
+impl From<RegistryError> for RunError {
+    fn from(error: RegistryError) -> RunError {
+        RunError::Task(error.into())
+    }
+}
+
+impl RunError {
+    /// Returns whether the same may go well another time.
+    pub fn is_transient(&self) -> bool {
+        !matches!(
+            self,
+            RunError::Turn(
+                TurnError::TooLong { .. }
+                    | TurnError::Layers(_)
+                    | TurnError::Manage(_)
+                    | TurnError::Nothing(_)
+                    | TurnError::Open
+            ) | RunError::Tools(_)
+        )
+    }
+
+    /// Returns whether somebody asked for the end.
+    fn is_cancelled(&self) -> bool {
+        matches!(
+            self,
+            RunError::Turn(
+                TurnError::Unanswered(CallFailure::Cancelled)
+                    | TurnError::Manage(ManageError::Cancelled)
+            )
+        )
+    }
+}
+
+/// The share of the window of which one result of a tool is shown at most.
+const RESULT_SHARE_OF_WINDOW: u64 = 8;
+/// One result of a tool is shown up to so many tokens, however large the window is.
+const MAX_RESULT_TOKENS: u64 = 10_000;
+
+/// What the model is told when its reply reached its limit of tokens.
+const CUT_OFF: &str = "Your reply was cut off at its limit of tokens. Go on, in smaller steps.";
+
+impl TaskRun<'_> {
+    /// Carries the task out from where its log stands until it ends or stops.
+    pub fn run(mut self, listener: RunListener<'_>) -> Result<RunEnd, RunError> {
+        let ended = self.go_on(listener);
+        self.tools.shutdown();
+        match ended {
+            Err(error) if error.is_cancelled() => Ok(RunEnd::Stopped),
+            ended => ended,
+        }
+    }
+
+    fn go_on(&mut self, listener: RunListener<'_>) -> Result<RunEnd, RunError> {
+        let status = recorded_status(self.writer.log())?;
+        if status.is_some_and(|(status, _)| status == Status::Paused) {
+            self.writer.status(Status::Running, None)?;
+        }
+        self.writer
+            .set_recall_tool(Some(built_in::RECALL.to_owned()));
+        self.model.setup.aim.recall_tool = Some(built_in::RECALL.to_owned());
+        let row = self.contexts.row(self.task)?;
+        let started = row.and_then(|row| row.started_at);
+        let started = started.unwrap_or_else(Timestamp::now);
+        let mut shown: Option<ToolsShownLine> = None;
+        let mut state = (None, Vec::new());
+        self.tools.offer(self.writer.log(), self.model.frame.wire)?;
+        loop {
+            if let Some(end) = self.stop_request()? {
+                return Ok(end);
+            }
+            self.tell_state(&mut state, listener)?;
+            let Some(round) = LastRound::read(self.writer.log())? else {
+                let nothing = TurnError::Nothing("the task has no messages yet");
+                return Err(nothing.into());
+            };
+            if !round.pending().is_empty() {
+                if let Some(reason) = self.run_calls(&round, listener)? {
+                    return Ok(RunEnd::Paused { reason });
+                }
+                continue;
+            }
+            if let Some(finish) = round.finish(self.writer.log())? {
+                return Ok(RunEnd::of(finish));
+            }
+            let used = self.contexts.recount(self.writer.log())?;
+            if let Some(reason) = self.limits.reached(&used, started, Timestamp::now()) {
+                return Ok(RunEnd::Paused { reason });
+            }
+            self.ask(&mut shown, listener)?;
+        }
+    }
+
+    /// Returns how the task stops if somebody asked for that.
+    fn stop_request(&self) -> Result<Option<RunEnd>, RunError> {
+        let end = match self.lease.renew()? {
+            LeaseState::Lost => RunEnd::LeaseLost,
+            LeaseState::Stop(StopRequest::Pause { reason }) => RunEnd::Paused { reason },
+            LeaseState::Stop(StopRequest::Cancel { reason }) => RunEnd::Failed { error: reason },
+            LeaseState::Held if (self.is_stopped)() => RunEnd::Stopped,
+            LeaseState::Held => return Ok(None),
+        };
+        Ok(Some(end))
+    }
+
+    /// Tells the phase and the plan, if they changed.
+    fn tell_state(
+        &self,
+        known: &mut (Option<String>, Vec<String>),
+        listener: RunListener<'_>,
+    ) -> Result<(), RunError> {
+        use layers::model::Field;
+        let log = self.writer.log();
+        if log.state().shown().state_changes().last.is_none() {
+            return Ok(());
+        }
+        let state = layers::read_state(log, log.state().shown())?;
+        let plan = state.items(Field::Plan).iter();
+        let plan: Vec<String> = plan.map(|item| item.text.clone()).collect();
+        let now = (state.text(Field::Phase).map(str::to_owned), plan);
+        if now != *known {
+            listener(RunEvent::State {
+                phase: now.0.as_deref(),
+                plan: &now.1,
+            });
+            *known = now;
+        }
+        Ok(())
+    }
+
+    /// Runs the calls that have no result yet; returns why the task is to be paused, if so.
+    fn run_calls(
+        &mut self,
+        round: &LastRound,
+        listener: RunListener<'_>,
+    ) -> Result<Option<String>, RunError> {
+        let window = self.model.setup.profile.window;
+        let usual = (window / RESULT_SHARE_OF_WINDOW).min(MAX_RESULT_TOKENS);
+        let runner = CallRunner {
+            contexts: self.contexts,
+            task: self.task,
+            tools: &self.tools,
+            transitions: &self.model.layers.transitions,
+            result_tokens: self.limits.result_tokens.unwrap_or(usual),
+        };
+        let wire = result_wire(&round.calls, self.model.frame.wire);
+        let paused = runner.run(self.writer, round, wire, listener)?;
+        self.went_on()?;
+        Ok(paused)
+    }
+
+    /// Asks the model, and records its reply.
+    fn ask(
+        &mut self,
+        shown: &mut Option<ToolsShownLine>,
+        listener: RunListener<'_>,
+    ) -> Result<(), RunError> {
+        let offered = self.tools.offer(self.writer.log(), self.model.frame.wire)?;
+        for problem in &offered.problems {
+            listener(RunEvent::ServerProblem {
+                server: &problem.server,
+                reason: &problem.reason,
+            });
+        }
+        if let Some(line) = offered.line
+            && shown.as_ref() != Some(&line)
+        {
+            self.writer.tools_shown(line.clone())?;
+            *shown = Some(line);
+        }
+        let setup = &mut *self.model.setup;
+        let mut context = TurnContext {
+            contexts: self.contexts,
+            writer: &mut *self.writer,
+            connection: self.model.connection,
+            profile: setup.profile.clone(),
+            aim: setup.aim.clone(),
+            summarizer: &mut *setup.summarizer,
+            hooks: &setup.hooks,
+            frame: RequestFrame {
+                tools: Some(offered.tools),
+                ..self.model.frame.clone()
+            },
+            layers: Some(self.model.layers),
+            // Calls are judged when they are run, each for itself.
+            tools: None,
+        };
+        let turned = context.turn(&mut |event| listener(RunEvent::Turn(event)))?;
+        self.model.setup.aim.factor = turned.factor;
+        listener(RunEvent::Replied(&turned));
+        let is_cut = turned.stop == StopReason::Length;
+        drop(turned);
+        let round = LastRound::read(self.writer.log())?;
+        if is_cut && round.is_some_and(|round| round.calls.is_empty()) {
+            let wire = self.model.frame.wire;
+            self.writer
+                .append(&[render_text(wire, Role::User, CUT_OFF)])?;
+        }
+        self.went_on()
+    }
+
+    /// Brings the registry up to what was done.
+    fn went_on(&mut self) -> Result<(), RunError> {
+        self.contexts.settle(self.task, self.writer)?;
+        Ok(self.lease.went_on()?)
+    }
+}

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 fn home() -> (tempfile::TempDir, Contexts) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("a directory");
     let contexts = Contexts::new(dir.path().join("contexts"), Durability::Never);
     (dir, contexts)
 }
@@ -43,12 +43,14 @@ fn claim(contexts: &Contexts, owner: &str) -> Option<Uuid> {
         per_user: None,
         task: None,
     };
-    let entry = contexts.with_registry(|rows| rows.claim(&request)).unwrap();
+    let entry = contexts.with_registry(|rows| rows.claim(&request));
+    let entry = entry.expect("a registry");
     entry.map(|entry| entry.uuid)
 }
 
 fn status(contexts: &Contexts, task: Uuid) -> (Status, Option<String>) {
-    let row = contexts.row(task).unwrap().unwrap();
+    let row = contexts.row(task).expect("a registry");
+    let row = row.expect("a row");
     (row.status, row.error_message)
 }
 

@@ -14,6 +14,8 @@ pub struct LiveRun {
     steps: u64,
     /// The plan that was shown last.
     plan: Vec<String>,
+    /// The servers whose problems were shown.
+    problems: Vec<(String, String)>,
     written: io::Result<()>,
 }
 
@@ -28,6 +30,7 @@ impl LiveRun {
             reply: LiveReply::new(json),
             steps: 0,
             plan: Vec::new(),
+            problems: Vec::new(),
             written: Ok(()),
         }
     }
@@ -75,10 +78,15 @@ impl LiveRun {
                 }
             }
             RunEvent::ServerProblem { server, reason } => {
-                note(
-                    self.json,
-                    one_line(&format!("MCP server {server}: {reason}")),
-                );
+                let problem = (server.to_owned(), reason.to_owned());
+                // It is told with every request as long as it lasts.
+                if !self.problems.contains(&problem) {
+                    note(
+                        self.json,
+                        one_line(&format!("MCP server {server}: {reason}")),
+                    );
+                    self.problems.push(problem);
+                }
             }
         }
     }

@@ -272,3 +272,87 @@ fn time_travel_works_on_such_a_task() {
     assert_eq!(log, "one\ntwo\n");
     assert_eq!(home.run("verify", b"").code, 0);
 }
+
+#[test]
+fn every_api_carries_out_a_task() {
+    for api in ["openai", "responses", "anthropic", "gemini", "ollama"] {
+        let write = |name: &str| json!({"path": name, "content": name});
+        let server = Server::start(Script::steps([
+            calls(&[
+                ("write", write("a")),
+                ("list", json!({})),
+                ("list", json!({"path": "sub"})),
+            ]),
+            calls(&[
+                ("read", json!({"path": "a"})),
+                ("run", json!({"command": "cat a a"})),
+            ]),
+            done("written and read"),
+        ]));
+        let home = home(&server, "");
+        let config = std::fs::read_to_string(home.path().join("config.yaml")).unwrap();
+        home.config(config.replace("provider: openai", &format!("provider: {api}")));
+        std::fs::create_dir(home.path().join("work/sub")).unwrap();
+        let ran = home.run("run 'write a' --workspace work", b"");
+        assert_eq!(ran.code, 0, "{api}: {}", home.transcript(&ran));
+        let row = rows(&home).remove(0);
+        assert_eq!(row.status, Status::Completed, "{api}");
+        assert_eq!(row.counters.tool_calls, 6, "{api}");
+        let refusals = server.take_refusals();
+        assert!(refusals.is_empty(), "{api}: {refusals:?}");
+        assert!(server.last_call().unwrap().text().contains("aa"), "{api}");
+        assert_eq!(home.run("verify", b"").code, 0, "{api}");
+    }
+}
+
+#[test]
+fn a_task_that_outgrows_its_window_is_folded_and_goes_on() {
+    const STEPS: usize = 24;
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let server = Server::start(Script::decide(move |_| {
+        let step = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if step == STEPS {
+            return done("counted");
+        }
+        let command = format!("seq {step}000 {step}400");
+        call("run", json!({ "command": command }))
+    }));
+    let home = home(&server, "");
+    let config = std::fs::read_to_string(home.path().join("config.yaml")).unwrap();
+    home.config(config.replace("32000", "12000") + "summarizer: extractive\n");
+    let ran = home.run("run 'count' --workspace work", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    let row = rows(&home).remove(0);
+    assert_eq!(row.status, Status::Completed);
+    assert_eq!(row.counters.tool_calls, STEPS as u64 + 1);
+    assert!(row.counters.compressions > 0, "{row:?}");
+    let last = server.last_call().unwrap().text();
+    assert!(
+        last.contains("the tool `recall` shows"),
+        "a summary names the tool that reads on"
+    );
+    assert!(server.take_refusals().is_empty());
+}
+
+#[test]
+fn the_tools_of_a_server_are_offered_and_called() {
+    let server = Server::start(Script::steps([
+        call("list_conversations", json!({})),
+        done("asked the server"),
+    ]));
+    let home = home(&server, "");
+    let config = std::fs::read_to_string(home.path().join("config.yaml")).unwrap();
+    let program = env!("CARGO_BIN_EXE_infold");
+    let contexts = home.contexts();
+    let command = format!("{program} mcp --all --contexts {}", contexts.display());
+    home.config(format!(
+        "{config}mcp_servers: [{{mcp_server_name: history, command: '{command}', env: {{INFOLD_CONFIG: /dev/null}}}}, {{mcp_server_name: gone, command: /no/such/program}}]\n"
+    ));
+    let ran = home.run("run 'ask the server' --workspace work", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(told.contains("MCP server gone"), "{told}");
+    assert!(!told.contains("MCP server history"), "{told}");
+    let result = results(&server.last_call().unwrap().messages()).remove(0);
+    assert!(result.contains("ask the server"), "{result}");
+}

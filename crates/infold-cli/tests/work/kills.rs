@@ -20,8 +20,8 @@ const CALLS: usize = 20;
 fn server() -> Server {
     Server::start(Script::decide(|seen| {
         let messages = seen.messages();
-        let task: Value = serde_json::from_str(&messages[1]).unwrap();
-        let task = task["content"].as_str().unwrap();
+        let task: Value = serde_json::from_str(&messages[1]).expect("it is as it was written");
+        let task = task["content"].as_str().expect("it is as it was written");
         let made = crate::results(&messages).len();
         if made == CALLS {
             return done("all calls were made");
@@ -119,7 +119,8 @@ fn survive(tasks: usize, workers: usize, kills: usize) {
 
 /// Checks that every task is done, each call has one result, and nothing ran twice.
 fn check(home: &Home) {
-    let counter = std::fs::read_to_string(home.path().join("work/counter")).unwrap();
+    let counter =
+        std::fs::read_to_string(home.path().join("work/counter")).expect("it is as it was written");
     let mut ran: BTreeMap<&str, usize> = BTreeMap::new();
     for line in counter.lines() {
         *ran.entry(line).or_default() += 1;
@@ -129,17 +130,19 @@ fn check(home: &Home) {
     let mut interrupted = 0;
     for row in rows(home) {
         assert_eq!(row.status, Status::Completed, "{row:?}");
-        let log = contexts(home).read(row.uuid).unwrap();
+        let log = contexts(home)
+            .read(row.uuid)
+            .expect("it is as it was written");
         let (mut calls, mut results) = (Vec::new(), Vec::new());
         for seq in (1..=log.state().at().seq).filter_map(Seq::new) {
-            let bytes = log.message(seq).unwrap();
-            let message = Message::parse(&bytes).unwrap();
-            if log.record(seq).unwrap().role == Role::Assistant {
+            let bytes = log.message(seq).expect("it is as it was written");
+            let message = Message::parse(&bytes).expect("it is as it was written");
+            if log.record(seq).expect("it is as it was written").role == Role::Assistant {
                 calls.extend(ClientCall::all(&message));
             }
             results.extend(tool_use::tool_results(&message));
         }
-        let ids = |call: &ClientCall| call.id.clone().unwrap();
+        let ids = |call: &ClientCall| call.id.clone().expect("it is as it was written");
         assert_eq!(calls.len(), CALLS + 1);
         let called: Vec<String> = calls.iter().map(ids).collect();
         let answered: Vec<String> = results.iter().map(|result| result.id.clone()).collect();
@@ -147,9 +150,13 @@ fn check(home: &Home) {
         let mut ended = BTreeMap::new();
         for what in events(home, row.uuid) {
             let What::Tool(record) = what else { continue };
-            let json = Json::parse(record.as_bytes()).unwrap();
-            let key =
-                ["message", "index"].map(|name| json.get(name).unwrap().number().unwrap() as u64);
+            let json = Json::parse(record.as_bytes()).expect("it is as it was written");
+            let key = ["message", "index"].map(|name| {
+                json.get(name)
+                    .expect("it is as it was written")
+                    .number()
+                    .expect("it is as it was written") as u64
+            });
             assert!(
                 ended.insert(key, record.clone()).is_none(),
                 "two ends of {key:?}"
@@ -160,12 +167,16 @@ fn check(home: &Home) {
             };
             let mark = command
                 .strip_prefix("echo ")
-                .unwrap()
+                .expect("it is as it was written")
                 .split(' ')
                 .next()
-                .unwrap()
+                .expect("it is as it was written")
                 .to_owned();
-            if json.get("status").unwrap().is("success") {
+            if json
+                .get("status")
+                .expect("it is as it was written")
+                .is("success")
+            {
                 assert_eq!(
                     ran.get(mark.as_str()),
                     Some(&1),

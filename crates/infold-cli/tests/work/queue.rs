@@ -170,3 +170,35 @@ fn bad_input_says_what_to_do() {
     }
     assert!(!home.contexts().join("running").exists() || rows(&home).is_empty());
 }
+
+#[test]
+fn ctrl_c_pauses_a_task_in_the_foreground() {
+    let gate = Gate::closed();
+    let first = call("list", json!({})).gated(1, &gate);
+    let server = Server::start(Script::steps([first]).otherwise(|_| done("ok")));
+    let home = home(&server, "");
+    let mut command = home.command("run 'look around' --workspace work");
+    let run = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until("the model is asked", || server.last_call().is_some());
+    kill_process(Pid::from_child(&run), Signal::INT).unwrap();
+    let ended = run.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(130), "{told}");
+    assert!(told.contains("infold run --resume"), "{told}");
+    home.meet(&told);
+    let row = rows(&home).remove(0);
+    assert_eq!(
+        (row.status, row.error_message.as_deref()),
+        (Status::Paused, Some("interrupted"))
+    );
+    gate.open();
+    let ran = home.run("run --resume T1", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    assert_eq!(rows(&home)[0].status, Status::Completed);
+    let ran = home.run("run --resume T1", b"");
+    assert_eq!(ran.code, 2, "{}", home.transcript(&ran));
+}

@@ -74,3 +74,64 @@ fn read(db: &Connection) -> rusqlite::Result<TaskStats> {
         average_tokens,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{Counters, Outcome};
+
+    #[test]
+    fn figures_are_what_plain_sql_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::open(dir.path()).unwrap();
+        assert_eq!(registry.stats().unwrap(), TaskStats::default());
+        let at = |minute: u32| -> Timestamp {
+            let text = format!("2026-11-18T{:02}:{:02}:00Z", 8 + minute / 60, minute % 60);
+            text.parse().unwrap()
+        };
+        // Twelve tasks fail at minutes 1 to 12; two complete after 10 and 20 minutes; one runs.
+        for number in 1..=15_u32 {
+            let uuid = Uuid::from_u128(number.into());
+            let user = if number % 2 == 0 { Some("ada") } else { None };
+            let row = TaskRow {
+                user: user.map(str::to_owned),
+                counters: Counters {
+                    tokens: 100 * u64::from(number),
+                    ..Counters::default()
+                },
+                ..TaskRow::new(uuid, Status::Running, at(0))
+            };
+            registry.insert(&row).unwrap();
+            let (end, minute) = match number {
+                1..=12 => {
+                    let error = format!("failure {number}");
+                    (Outcome::Failed { error }, number)
+                }
+                13 => (Outcome::Completed, 10),
+                14 => (Outcome::Completed, 20),
+                _ => continue,
+            };
+            registry.finish(uuid, &end, at(minute)).unwrap();
+        }
+        let stats = registry.stats().unwrap();
+        let by_status = [
+            (Status::Completed, 2),
+            (Status::Failed, 12),
+            (Status::Running, 1),
+        ];
+        assert_eq!(stats.by_status, by_status);
+        assert_eq!(stats.by_user, [(None, 8), (Some("ada".to_owned()), 7)]);
+        assert_eq!(stats.running.len(), 1);
+        let errors = stats.failures.iter().map(|row| row.error_message.clone());
+        let newest = (3..=12)
+            .rev()
+            .map(|number| Some(format!("failure {number}")));
+        assert!(errors.eq(newest));
+        assert!((stats.average_minutes.unwrap() - 15.0).abs() < 0.001);
+        assert_eq!(stats.total_tokens, 12_000);
+        assert_eq!(stats.average_tokens, Some(800.0));
+    }
+}

@@ -6,6 +6,7 @@ mod faults;
 mod foreground;
 mod kills;
 mod queue;
+mod sources;
 
 use std::time::{Duration, Instant};
 

@@ -171,6 +171,9 @@ impl LayerState {
                 attributes.insert(Attribute::Status, status.clone());
             }
         }
+        if field == Field::Permissions {
+            self.grants_nothing = self.items(field).is_empty();
+        }
         self.tidy();
         Ok(())
     }
@@ -205,7 +208,9 @@ impl LayerState {
     /// Returns the changes that make an empty state this one.
     pub fn to_changes(&self) -> Vec<Change> {
         let set = |(field, items): (Field, &[Item])| Change::Set(field, items.to_vec());
-        self.fields().map(set).collect()
+        let none = Change::Set(Field::Permissions, Vec::new());
+        let none = self.grants_nothing.then_some(none);
+        self.fields().map(set).chain(none).collect()
     }
 }
 

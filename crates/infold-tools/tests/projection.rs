@@ -538,7 +538,7 @@ proptest! {
             if !decision.is_shown() {
                 continue;
             }
-            tokens += tool.tokens();
+            tokens += tool.tokens(&decision.verdict);
             for required in &decision.required {
                 let is_granted = |it: &&str| {
                     let rest = required.as_str().strip_prefix(*it);

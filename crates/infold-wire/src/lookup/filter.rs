@@ -8,9 +8,10 @@ mod ollama;
 
 use std::collections::HashMap;
 
-use super::calls::{ReplyCalls, find_calls};
+use super::calls::{ReplyCalls, find_calls, with_own_ids};
 use super::held::{HeldCalls, has_call};
 use super::usage::{overlay_usage, sum_usage};
+use crate::reply::chat_calls::CallPlaces;
 use crate::reply::growing_json::{raw, text_of, with_members};
 use crate::reply::stream::{EventSplitter, StreamEvent};
 use crate::{Delivery, Json, JsonKind, Reply, ReplyError, ReplyReader, StopReason, Wire};
@@ -33,6 +34,8 @@ pub struct ReplyFilter {
     unjudged: Option<Vec<UnjudgedEvent>>,
     /// What is left of them for the client.
     judged: Vec<u8>,
+    /// The mark behind the last event of a chat came.
+    is_done: bool,
     pub(super) state: FilterState,
 }
 
@@ -51,7 +54,7 @@ pub struct RoundOutcome {
 #[derive(Debug)]
 pub(super) struct FilterState {
     pub held: HeldCalls,
-    /// How many calls this round of a chat has so far.
+    /// How many calls this round has so far, on wires on which they come in pieces.
     pub calls: usize,
     /// How many rounds there were before this one.
     pub round: usize,
@@ -67,8 +70,9 @@ pub(super) struct FilterState {
     pub round_usage: Option<String>,
     /// Where the client finds what has an index; none if it is a call of ours.
     pub indexes: HashMap<u64, Option<u64>>,
-    /// The ids of calls, by their index.
-    pub ids: HashMap<u64, String>,
+    /// The calls of a chat, and where the client finds each; none if it is a call of ours.
+    pub places: CallPlaces,
+    pub call_indexes: Vec<Option<u64>>,
     pub next_index: u64,
     pub next_sequence: Option<u64>,
     /// The output items of the rounds before, and of this one.
@@ -116,6 +120,7 @@ impl ReplyFilter {
             held: Vec::new(),
             unjudged: None,
             judged: Vec::new(),
+            is_done: false,
             state: FilterState::new(held),
         }
     }
@@ -192,12 +197,9 @@ impl ReplyFilter {
             Some(failed) => Err(failed),
             None => reader.finish(),
         };
-        let calls = reply
-            .as_ref()
-            .map(|reply| find_calls(&self.state.held, &reply.messages));
-        let calls = calls.unwrap_or_default();
-        self.state.held.remember(&calls.held);
+        let (reply, calls) = self.judged_reply(reply);
         let unjudged = self.unjudged.take().filter(|_| reply.is_ok());
+        self.remember_held(&calls, unjudged.as_deref().unwrap_or_default());
         let mut judged = std::mem::take(&mut self.judged);
         for event in unjudged.into_iter().flatten() {
             self.pass_event(event.name, &event.data, event.own, &mut judged);
@@ -208,6 +210,44 @@ impl ReplyFilter {
             reply,
             held: self.state.held.clone(),
         }
+    }
+
+    /// Finds the calls of a reply, and makes sure that those that are held back can be answered.
+    fn judged_reply(
+        &self,
+        reply: Result<Reply, ReplyError>,
+    ) -> (Result<Reply, ReplyError>, ReplyCalls) {
+        let held = &self.state.held;
+        let Ok(mut reply) = reply else {
+            return (reply, ReplyCalls::default());
+        };
+        let mut calls = find_calls(held, &reply.messages);
+        if held.has_judge() && !calls.held.is_empty() {
+            reply.messages = with_own_ids(held, &reply.messages);
+            calls = find_calls(held, &reply.messages);
+        }
+        (Ok(reply), calls)
+    }
+
+    /// Remembers which calls are held back, whose pieces are among these events.
+    fn remember_held(&mut self, calls: &ReplyCalls, events: &[UnjudgedEvent]) {
+        let read = || {
+            events
+                .iter()
+                .filter_map(|event| Json::parse(&event.data).ok())
+        };
+        let mut order = Vec::new();
+        if self.wire == Wire::Chat {
+            let mut places = CallPlaces::default();
+            read().for_each(|json| chat::place_calls(&mut places, json));
+            order = places.order();
+        }
+        if self.wire == Wire::Responses && self.state.held.has_judge() {
+            for json in read() {
+                responses::remember_items(&mut self.state.held, json);
+            }
+        }
+        self.state.held.remember(&calls.held, &order);
     }
 
     /// Returns whether calls wait for the end of the round, to be judged.
@@ -221,6 +261,7 @@ impl ReplyFilter {
         out.extend(self.release(false));
         self.events = EventSplitter::default();
         self.pending.clear();
+        self.is_done = false;
         self.state.next_round();
         out
     }
@@ -262,6 +303,11 @@ impl ReplyFilter {
     fn event(&mut self, name: Vec<u8>, data: &[u8], own: Option<Vec<u8>>, out: &mut Vec<u8>) {
         let wire = self.wire;
         let state = &self.state;
+        if self.is_done && state.held.has_judge() {
+            // Nothing that stands behind the end is judged.
+            return;
+        }
+        self.is_done = wire == Wire::Chat && data.trim_ascii() == b"[DONE]";
         let begins = || {
             let is_held = |json| {
                 if state.held.has_judge() {
@@ -363,7 +409,8 @@ impl FilterState {
             usage: None,
             round_usage: None,
             indexes: HashMap::new(),
-            ids: HashMap::new(),
+            places: CallPlaces::default(),
+            call_indexes: Vec::new(),
             next_index: 0,
             next_sequence: None,
             items_before: Vec::new(),
@@ -380,7 +427,8 @@ impl FilterState {
         self.held.next_round();
         self.has_client_calls = false;
         self.indexes.clear();
-        self.ids.clear();
+        self.places = CallPlaces::default();
+        self.call_indexes.clear();
     }
 
     /// Remembers the id of the first round, and when it was made.

@@ -16,7 +16,7 @@ pub(super) struct HostedMember {
 
 impl RequestMembers<'_> {
     /// Returns the members that stand for tools.
-    pub fn hosted(&self) -> Result<Vec<HostedMember>, ConversationError> {
+    pub(super) fn hosted(&self) -> Result<Vec<HostedMember>, ConversationError> {
         let names: &[&'static str] = match self.call.wire {
             Wire::Chat => &["web_search_options", "plugins"],
             Wire::Responses => &["plugins"],
@@ -34,7 +34,7 @@ impl RequestMembers<'_> {
 
 impl ToolPolicy {
     /// Decides about such members, and adds them to what is said of the tools. Returns those that change.
-    pub fn project_hosted(
+    pub(super) fn project_hosted(
         &self,
         members: &[HostedMember],
         situation: &Situation,

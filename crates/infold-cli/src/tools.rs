@@ -195,7 +195,7 @@ fn print(
             one_line(&decision.name),
             one_line(decision.category.as_deref().unwrap_or("unknown")),
             decision.priority.to_string(),
-            number(tool.tokens()),
+            number(tool.tokens(&decision.verdict)),
             reason(decision),
         ]
     };
@@ -210,7 +210,7 @@ fn print(
     let shown = projection.decisions.iter().zip(tools);
     let shown: Vec<u64> = shown
         .filter(|(decision, _)| decision.is_shown())
-        .map(|(_, tool)| tool.tokens())
+        .map(|(decision, tool)| tool.tokens(&decision.verdict))
         .collect();
     note(
         false,
@@ -261,7 +261,7 @@ fn decision_json(decision: &Decision, tool: &OfferedTool) -> Value {
         "category": decision.category,
         "priority": decision.priority,
         "requires": required,
-        "tokens": tool.tokens(),
+        "tokens": tool.tokens(&decision.verdict),
         "reason": reason(decision),
     });
     if let ToolVerdict::Narrowed { schema, arguments } = &decision.verdict {

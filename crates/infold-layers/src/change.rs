@@ -179,6 +179,9 @@ impl LayerState {
                 attributes.insert(Attribute::Status, usual_status(field, status));
             }
         }
+        if field == Field::Permissions {
+            self.grants_nothing = self.items(field).is_empty();
+        }
         self.tidy();
         Ok(())
     }
@@ -215,7 +218,9 @@ impl LayerState {
     /// Returns the changes that make an empty state this one.
     pub fn to_changes(&self) -> Vec<Change> {
         let set = |(field, items): (Field, &[Item])| Change::Set(field, items.to_vec());
-        self.fields().map(set).collect()
+        let none = Change::Set(Field::Permissions, Vec::new());
+        let none = self.grants_nothing.then_some(none);
+        self.fields().map(set).chain(none).collect()
     }
 }
 

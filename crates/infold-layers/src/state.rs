@@ -14,6 +14,8 @@ pub const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "prod"];
 pub struct LayerState {
     /// Fields that hold something; never an empty list.
     fields: BTreeMap<Field, Vec<Item>>,
+    /// Permissions were set, and none is left.
+    pub(crate) grants_nothing: bool,
 }
 
 impl LayerState {
@@ -25,6 +27,11 @@ impl LayerState {
     /// The text of a field that holds one.
     pub fn text(&self, field: Field) -> Option<&str> {
         self.items(field).first().map(|item| item.text.as_str())
+    }
+
+    /// Says whether the permissions were set, to none: that is less than those of the configuration.
+    pub fn grants_nothing(&self) -> bool {
+        self.grants_nothing
     }
 
     /// Says whether no field holds anything.

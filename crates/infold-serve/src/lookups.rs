@@ -184,7 +184,7 @@ impl Core {
         }
         LookupOffer::new(call.wire, &mut |name| {
             if let Some(changed) = tools.and_then(|tools| tools.member(name)) {
-                return Some(changed?.to_vec());
+                return changed.map(|value| value.to_vec());
             }
             let range = parsed.envelope.member(name)?;
             Some(call.body.part(&range).ok()?.into_owned())

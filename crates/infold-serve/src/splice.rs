@@ -394,7 +394,7 @@ pub(crate) fn splice_full(
             "tools" if offer.is_some() => {}
             name if added.is_some_and(|(added, _)| added == name) => {}
             name => match additions.tools.and_then(|tools| tools.member(name)) {
-                Some(changed) => changed.into_iter().for_each(|value| put(name, value)),
+                Some(changed) => changed.into_iter().for_each(|value| put(name, &value)),
                 None => put(name, &call.body.part(range)?),
             },
         }

@@ -1,5 +1,8 @@
 //! Applies the policy for tools to a request: what is shown, and what its calls are checked against.
 
+mod choice;
+mod hosted;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +15,7 @@ use infold_wire::lookup::CallJudge;
 use infold_wire::provider_error::ClientError;
 use infold_wire::tool_list::EditedTools;
 use infold_wire::tools::{ToolChoice, write_tool_choice};
-use infold_wire::{Json, JsonKind, Wire};
+use infold_wire::{Json, Wire};
 use quick_cache::sync::Cache;
 
 use crate::client_body::Response;
@@ -21,6 +24,8 @@ use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
 use crate::proxy::{ProxiedRequest, complaint};
 use crate::{ConversationError, Exchange, IncomingBody, ModelCall, OutgoingBody};
+use choice::{choice_without, chosen_names};
+use hosted::HostedMember;
 
 /// The policy, and what it came to for the tools of recent requests.
 #[derive(Debug)]
@@ -39,6 +44,8 @@ struct ProjectedTools {
     edited: EditedTools,
     shown: ShownTools,
     line: ToolsShownLine,
+    /// Members beside `tools` that change; none if they are left out.
+    hosted: Vec<(&'static str, Option<Vec<u8>>)>,
 }
 
 /// What the policy does to one request.
@@ -57,6 +64,8 @@ struct MemberEdit {
     /// The value; or the whole member with a comma, if it is left out.
     range: Range<u64>,
     value: Option<Bytes>,
+    /// The bytes of it that stand before the value, where the member is added.
+    skipped: usize,
 }
 
 /// Stands where no tool is left: Anthropic takes no conversation with calls that has no tools.
@@ -72,7 +81,12 @@ impl ToolPolicy {
         }
     }
 
-    fn project(&self, tools: Option<&[u8]>, situation: &Situation) -> ProjectedTools {
+    fn project(
+        &self,
+        tools: Option<&[u8]>,
+        hosted: &[HostedMember],
+        situation: &Situation,
+    ) -> ProjectedTools {
         let json = tools.and_then(|tools| Json::parse(tools).ok());
         let tools = json.map(OfferedTool::read_all).unwrap_or_default();
         let projection = self.policy.project(&tools, situation, &self.validators);
@@ -87,10 +101,13 @@ impl ToolPolicy {
             Some(json) if !tools.is_empty() => projection.apply(json),
             _ => EditedTools::Unchanged,
         };
+        let mut line = tools_shown_line(&projection);
+        let hosted = self.project_hosted(hosted, situation, &mut line);
         ProjectedTools {
             edited,
             shown,
-            line: tools_shown_line(&projection),
+            line,
+            hosted,
         }
     }
 }
@@ -121,18 +138,17 @@ impl Core {
             ConversationError::Internal(format!("the state of the task: {error}"))
         })?;
         let tools = request.bytes("tools")?;
-        let key = self
-            .digests
-            .prefixes
-            .hasher
-            .hash(tools.as_deref().unwrap_or_default());
+        let hosted = request.hosted()?;
+        let parts = hosted.iter().map(|member| member.value.as_slice());
+        let parts: Vec<&[u8]> = parts.chain(tools.as_deref()).collect();
+        let key = self.digests.prefixes.hasher.hash(&parts.join(&b'\n'));
         let key = (key, situation.clone());
         let shown = match policy.projected.get(&key) {
             Some(shown) => shown,
             // Schemas that were not seen before are compiled.
             None if blocking == Blocking::Forbidden => return Ok(None),
             None => {
-                let shown = Arc::new(policy.project(tools.as_deref(), &situation));
+                let shown = Arc::new(policy.project(tools.as_deref(), &hosted, &situation));
                 policy.projected.insert(key, Arc::clone(&shown));
                 shown
             }
@@ -172,9 +188,9 @@ impl Core {
 
 impl RequestTools {
     /// Returns the new value of a member: the inner one is none if it is left out; none if it stays as it is.
-    pub fn member(&self, name: &str) -> Option<Option<&Bytes>> {
+    pub fn member(&self, name: &str) -> Option<Option<Bytes>> {
         let edit = self.edits.iter().find(|edit| edit.name == name)?;
-        Some(edit.value.as_ref())
+        Some(edit.value.as_ref().map(|value| value.slice(edit.skipped..)))
     }
 
     /// Puts the changed members into a request, wherever it has the client's own.
@@ -290,24 +306,28 @@ impl RequestMembers<'_> {
         };
         let choice = self.bytes(choice_name)?;
         let choice = choice.as_deref().and_then(|bytes| Json::parse(bytes).ok());
+        let is_hidden = |name: &str| line.hidden.iter().any(|(hidden, _)| hidden == name);
         let hidden = choice.and_then(|choice| {
             let names = chosen_names(wire, choice);
-            let is_hidden = |name: &String| line.hidden.iter().any(|(hidden, _)| hidden == name);
-            names.into_iter().find(is_hidden)
+            names.into_iter().find(|name| is_hidden(name))
         });
+        let left = choice.filter(|_| hidden.is_some());
+        let left = left.map(|choice| choice_without(wire, choice, &is_hidden));
         match &shown.edited {
             EditedTools::Unchanged => {}
             EditedTools::Changed(tools) => {
                 edits.set("tools", self.range("tools"), tools.clone());
-                if hidden.is_some() {
-                    let auto = write_tool_choice(ToolChoice::Auto, wire);
-                    edits.set(choice_name, self.range(choice_name), auto.into_bytes());
+                if let Some(left) = left {
+                    edits.set(choice_name, self.range(choice_name), left.into_bytes());
                 }
             }
             EditedTools::Empty if wire == Wire::Anthropic => {
                 edits.set("tools", self.range("tools"), PLACEHOLDER.into());
-                let none = write_tool_choice(ToolChoice::None, wire);
-                edits.set(choice_name, self.range(choice_name), none.into_bytes());
+                let none = write_tool_choice(ToolChoice::None, wire).into_bytes();
+                match (self.range(choice_name), self.range("tools")) {
+                    (None, Some(tools)) => edits.add(choice_name, tools.end, &none),
+                    (range, _) => edits.set(choice_name, range, none),
+                }
             }
             EditedTools::Empty => {
                 let mut names = ["tools", choice_name, "parallel_tool_calls"];
@@ -319,6 +339,12 @@ impl RequestMembers<'_> {
             }
         }
         line.choice = hidden;
+        for (name, value) in &shown.hosted {
+            match value {
+                Some(value) => edits.set(name, self.range(name), value.clone()),
+                None => edits.remove(name, self.range(name), &self.call.body)?,
+            }
+        }
         Ok(RequestTools {
             edits: edits.0,
             shown,
@@ -335,8 +361,20 @@ impl MemberEdits {
         self.0.extend(range.map(|range| MemberEdit {
             name: name.to_owned(),
             range,
+            skipped: 0,
             value: Some(value.into()),
         }));
+    }
+
+    /// Adds a member behind a value.
+    fn add(&mut self, name: &str, at: u64, value: &[u8]) {
+        let start = format!(",{}:", infold_wire::quote(name)).into_bytes();
+        self.0.push(MemberEdit {
+            name: name.to_owned(),
+            range: at..at,
+            skipped: start.len(),
+            value: Some([start.as_slice(), value].concat().into()),
+        });
     }
 
     /// Leaves a member out, with the comma before it, or behind it if it is the first that is left.
@@ -377,40 +415,9 @@ impl MemberEdits {
         self.0.push(MemberEdit {
             name: name.to_owned(),
             range,
+            skipped: 0,
             value: None,
         });
         Ok(())
-    }
-}
-
-/// Returns the names of tools that a choice demands, or is limited to.
-fn chosen_names(wire: Wire, choice: Json<'_>) -> Vec<String> {
-    let text = |json: Option<Json<'_>>| Some(json?.text()?.into_owned());
-    if wire == Wire::Gemini {
-        let [camel, snake] = choice.pick(["functionCallingConfig", "function_calling_config"]);
-        let names = camel.or(snake).and_then(|config| {
-            let [camel, snake] = config.pick(["allowedFunctionNames", "allowed_function_names"]);
-            camel.or(snake)
-        });
-        let names = names.into_iter().flat_map(Json::elements);
-        return names.filter_map(|name| text(Some(name))).collect();
-    }
-    if choice.kind() != JsonKind::Object {
-        return Vec::new();
-    }
-    let one = |json: Json<'_>| {
-        let [name, function, custom, server, kind] =
-            json.pick(["name", "function", "custom", "server_label", "type"]);
-        let inner = || text(function.or(custom)?.get("name"));
-        let server = || Some(format!("mcp__{}", text(server)?));
-        text(name)
-            .or_else(inner)
-            .or_else(server)
-            .or_else(|| text(kind))
-    };
-    let allowed = choice.get("allowed_tools").unwrap_or(choice);
-    match allowed.get("tools") {
-        Some(tools) => tools.elements().filter_map(one).collect(),
-        None => one(choice).into_iter().collect(),
     }
 }

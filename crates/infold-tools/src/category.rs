@@ -99,6 +99,36 @@ pub fn built_in_category(name: &str) -> Option<&'static str> {
     listed
         .or_else(same)
         .or_else(|| tool_kind(name).map(category_of_kind))
+        .or_else(|| {
+            let mut starts = PROVIDER_STARTS.iter();
+            let known = starts.find(|(start, _)| plain.starts_with(start));
+            known.map(|(_, category)| *category)
+        })
+}
+
+/// Tools that providers run: dates and words such as `preview` follow their names.
+const PROVIDER_STARTS: [(&str, &str); 9] = [
+    ("websearch", "search"),
+    ("webfetch", "search"),
+    ("googlesearch", "search"),
+    ("googlemaps", "search"),
+    ("enterprisewebsearch", "search"),
+    ("filesearch", "search"),
+    ("codeinterpreter", "execute"),
+    ("codeexecution", "execute"),
+    ("computeruse", "execute"),
+];
+
+/// Returns whether a tool reads the web.
+pub(crate) fn reads_web(name: &str) -> bool {
+    let plain = plain_name(name);
+    let starts = ["web", "google", "enterprisewebsearch"];
+    let is_known = PROVIDER_STARTS
+        .iter()
+        .any(|(start, category)| *category == "search" && plain.starts_with(start));
+    tool_kind(name) == Some(ToolKind::Web)
+        || plain.ends_with("websearch")
+        || is_known && starts.iter().any(|start| plain.starts_with(start))
 }
 
 /// Returns whether a tool is one of ours, as agents name those of the server `infold`: `mcp__infold__remember`, `infold_remember`.

@@ -1,7 +1,7 @@
 //! Checks calls against what was shown.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +9,11 @@ use infold_wire::tools::lowercase_schema;
 use infold_wire::{Json, JsonKind};
 use serde_json::Value;
 
-use crate::{OfferedTool, Policy, Projection, Situation, ToolVerdict, UnknownTools, Validators};
+use crate::name::NameParts;
+use crate::narrow::closed;
+use crate::{
+    Environment, OfferedTool, Policy, Projection, Situation, ToolVerdict, UnknownTools, Validators,
+};
 
 /// The tools that a model was shown, against which its calls are checked.
 #[derive(Clone, Debug)]
@@ -69,7 +73,7 @@ impl ShownTools {
             match &decision.verdict {
                 ToolVerdict::Shown => drop(shown.insert(name(), tool.schema.clone())),
                 ToolVerdict::Narrowed { schema, .. } => {
-                    shown.insert(name(), Some(schema.clone()));
+                    shown.insert(name(), Some(closed(schema)));
                 }
                 ToolVerdict::Hidden(reason) => {
                     hidden.entry(name()).or_insert_with(|| reason.to_string());
@@ -103,10 +107,12 @@ impl ShownTools {
             why,
             instead,
         };
-        let Some(schema) = self.shown.get(name) else {
-            return self
-                .hidden_reason(name)
-                .map_or(Ok(()), |why| Err(refuse(why, self.others())));
+        let schema = match self.shown.get(name) {
+            Some(schema) => schema,
+            None => match self.hidden_reason(name) {
+                Some(why) => return Err(refuse(why, self.others())),
+                None => self.schema_of_alike(name),
+            },
         };
         let Some(schema) = schema else {
             return Ok(());
@@ -150,14 +156,29 @@ impl ShownTools {
         if let Some(why) = self.hidden.get(name) {
             return Some(why.clone());
         }
+        // Clients that repair names would run what another spelling means.
+        let mut hidden = self.hidden.iter();
+        if let Some((_, why)) = hidden.find(|(hidden, _)| is_alike(hidden, name)) {
+            return Some(why.clone());
+        }
         // The request does not have it: what would become of it if it had?
         let decision =
             self.policy
                 .decide(&OfferedTool::named(name), &self.situation, &self.validators);
         match decision.verdict {
             ToolVerdict::Hidden(reason) => Some(reason.to_string()),
-            ToolVerdict::Shown | ToolVerdict::Narrowed { .. } => None,
+            ToolVerdict::Shown | ToolVerdict::Narrowed { .. } => {
+                let is_production = self.situation.environment() == Environment::Production;
+                is_production.then(|| "it is none of the tools of the request".to_owned())
+            }
         }
+    }
+
+    /// Returns the schema of a tool that is shown in another spelling.
+    fn schema_of_alike(&self, name: &str) -> &Option<String> {
+        let mut shown = self.shown.iter();
+        let alike = shown.find(|(shown, _)| is_alike(shown, name));
+        alike.map_or(&None, |(_, schema)| schema)
     }
 
     fn allows_unknown(&self) -> bool {
@@ -178,6 +199,12 @@ impl ShownTools {
             }
         }
     }
+}
+
+/// Returns whether two names are spellings of one, whatever stands before it.
+fn is_alike(one: &str, other: &str) -> bool {
+    let (one, other) = (NameParts::of(one), NameParts::of(other));
+    one.ends_with(&other) || other.ends_with(&one)
 }
 
 /// Returns a schema as it is checked: Gemini's types are in upper case.
@@ -202,7 +229,29 @@ fn read_arguments(arguments: Option<Json<'_>>) -> Result<Value, String> {
     if text.len() > MAX_ARGUMENTS_BYTES {
         return Err("its arguments are too long to be checked".to_owned());
     }
-    serde_json::from_str(&text).map_err(|error| format!("its arguments are not JSON: {error}"))
+    let value = serde_json::from_str(&text)
+        .map_err(|error| format!("its arguments are not JSON: {error}"))?;
+    // Which of the two counts is up to whoever reads them.
+    let twice = Json::parse(text.as_bytes()).ok().and_then(member_twice);
+    match twice {
+        Some(name) => Err(format!("its arguments have `{}` twice", cut(&name))),
+        None => Ok(value),
+    }
+}
+
+/// Returns the name of a member that an object has twice, at any depth.
+fn member_twice(json: Json<'_>) -> Option<String> {
+    let mut names = HashSet::new();
+    for (name, value) in json.members() {
+        let name = name.text().unwrap_or_default();
+        if let Some(inside) = member_twice(value) {
+            return Some(inside);
+        }
+        if !names.insert(name.clone()) {
+            return Some(name.into_owned());
+        }
+    }
+    json.elements().find_map(member_twice)
 }
 
 fn cut(text: &str) -> String {

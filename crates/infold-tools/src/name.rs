@@ -1,4 +1,43 @@
-//! Names that nobody knows, and the known ones that look most like them.
+//! Names in any spelling; and those that nobody knows, with the known ones that look most like them.
+
+/// The parts of the name of a tool, without their spelling: `mcp__GitHub__deleteBranch` and `mcp__github__delete_branch` are the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NameParts(Vec<String>);
+
+/// Stand between the parts of a name, beside `__`.
+const PART_SEPARATORS: [char; 3] = ['.', ':', '/'];
+
+impl NameParts {
+    pub fn of(name: &str) -> NameParts {
+        let parts = name
+            .split("__")
+            .flat_map(|part| part.split(PART_SEPARATORS));
+        let letters = parts.map(|part| {
+            let letters = part.chars().filter(char::is_ascii_alphanumeric);
+            letters.map(|letter| letter.to_ascii_lowercase()).collect()
+        });
+        NameParts(letters.filter(|part: &String| !part.is_empty()).collect())
+    }
+
+    /// Returns whether it is the other name, with a prefix or without.
+    pub fn ends_with(&self, other: &NameParts) -> bool {
+        !other.0.is_empty() && self.0.ends_with(&other.0)
+    }
+
+    /// Returns whether a name begins so; a server as a whole begins as its tools do.
+    pub fn begins_with(&self, start: &str) -> bool {
+        let is_whole = start.ends_with("__") || start.ends_with(PART_SEPARATORS);
+        let start = NameParts::of(start).0;
+        let Some((last, before)) = start.split_last() else {
+            return false;
+        };
+        let Some(rest) = self.0.strip_prefix(before) else {
+            return false;
+        };
+        let next = rest.first();
+        next.is_some_and(|next| next == last || !is_whole && next.starts_with(last))
+    }
+}
 
 /// A name that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Narrows the schema of a tool to what production allows.
 
 use infold_wire::tool_action::{COMMAND_KEYS, PATH_KEYS};
-use infold_wire::{Json, JsonKind, quote, splice};
+use infold_wire::{Json, quote};
 
 /// A schema that is narrower than the tool's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,37 +39,113 @@ const SHELLS: [&str; 6] = [
 /// Said in the description of a narrowed argument.
 const WHITELIST_ONLY: &str = "whitelist only";
 
+/// Arguments that say how, where or why a tool runs, and never what it runs.
+const HARMLESS_KEYS: &str = "description explanation reason justification purpose title timeout timeout_ms timeout_secs \
+    timeout_seconds timeoutMs timeoutSeconds cwd workdir working_directory workingDirectory dir_path directory run_in_background \
+    is_background background yield_time_ms max_output_tokens max_output_chars max_output_length tty login";
+/// Further ones of tools that delete.
+const HARMLESS_DELETION_KEYS: &str = "recursive force";
+
 /// Narrows a schema; none if it has no argument of this kind, or nothing that it allows is left.
 ///
-/// Only the arguments concerned are written anew; where the schema requires none of them the first becomes required, since without it the
-/// tool would choose itself.
-pub fn narrow(schema: &str, narrows: Narrows, allowed: &[String]) -> Option<NarrowedSchema> {
+/// Of its other arguments only those stay that cannot run anything. Where the schema requires none of those that are narrowed the
+/// first becomes required, since without it the tool would choose itself. `is_closed` says whether the schema itself is to forbid
+/// further members.
+pub fn narrow(
+    schema: &str,
+    narrows: Narrows,
+    allowed: &[String],
+    is_closed: bool,
+) -> Option<NarrowedSchema> {
     let json = Json::parse(schema.as_bytes()).ok()?;
-    let properties = json.get("properties")?;
-    let mut edits = Vec::new();
-    let mut arguments = Vec::new();
-    for (name, property) in properties.members() {
-        let name = name.text()?;
-        if is_narrowed(&name, narrows) {
-            edits.push((
-                property.range(),
-                narrow_property(property, narrows, allowed)?,
-            ));
-            arguments.push(name.into_owned());
-        } else if narrows == Narrows::Commands && SHELL_KEYS.contains(&&*name) {
-            // Any program could stand there, whatever the command.
-            let shells = SHELLS.map(str::to_owned);
-            let shells = narrow_property(property, Narrows::Commands, &shells)?;
-            edits.push((property.range(), shells));
-        }
-    }
-    if arguments.is_empty() {
+    // Some drafts ignore all that stands beside a reference.
+    if json.get("$ref").is_some() {
         return None;
     }
-    edits.extend(require_one(json, &arguments));
-    edits.sort_by_key(|(range, _)| range.start);
-    let schema = String::from_utf8(splice(schema.as_bytes(), &edits)).ok()?;
-    Some(NarrowedSchema { schema, arguments })
+    let (mut properties, mut kept, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, property) in json.get("properties")?.members() {
+        let name = name.text()?.into_owned();
+        let property = if is_narrowed(&name, narrows) {
+            arguments.push(name.clone());
+            narrow_property(property, narrows, allowed)?
+        } else if narrows == Narrows::Commands && SHELL_KEYS.contains(&&*name) {
+            // Any program could stand there, whatever the command.
+            narrow_property(property, narrows, &SHELLS.map(str::to_owned))?
+        } else if is_harmless(&name, property, narrows) {
+            text_of(property)
+        } else {
+            continue;
+        };
+        properties.push(format!("{}:{property}", quote(&name)));
+        kept.push(name);
+    }
+    let first = arguments.first()?;
+    let required = json.get("required").into_iter().flat_map(Json::elements);
+    let required = required.filter_map(|name| Some(name.text()?.into_owned()));
+    let mut required: Vec<String> = required.filter(|name| kept.contains(name)).collect();
+    if !required.iter().any(|name| arguments.contains(name)) {
+        required.insert(0, first.clone());
+    }
+    let required: Vec<String> = required.iter().map(|name| quote(name)).collect();
+    let mut members = Vec::new();
+    for (name, value) in json.members() {
+        let value = match &*name.name() {
+            b"properties" => format!("{{{}}}", properties.join(",")),
+            // What is written anew, and what would allow more or name what is gone.
+            b"required"
+            | b"additionalProperties"
+            | b"patternProperties"
+            | b"unevaluatedProperties"
+            | b"propertyOrdering" => continue,
+            _ => text_of(value),
+        };
+        members.push(format!("{}:{value}", text_of(name)));
+    }
+    members.push(format!(r#""required":[{}]"#, required.join(",")));
+    let schema = format!("{{{}}}", members.join(","));
+    Some(NarrowedSchema {
+        schema: if is_closed { closed(&schema) } else { schema },
+        arguments,
+    })
+}
+
+/// Returns a narrowed schema that forbids members that it does not name.
+pub(crate) fn closed(schema: &str) -> String {
+    let is_open =
+        Json::parse(schema.as_bytes()).is_ok_and(|json| json.get("additionalProperties").is_none());
+    match schema.strip_suffix('}').filter(|_| is_open) {
+        Some(start) => format!(r#"{start},"additionalProperties":false}}"#),
+        None => schema.to_owned(),
+    }
+}
+
+/// Returns whether a schema has an argument for any command.
+pub(crate) fn has_free_command(schema: &str) -> bool {
+    let json = Json::parse(schema.as_bytes()).ok();
+    let properties = json.and_then(|json| json.get("properties"));
+    let mut properties = properties.into_iter().flat_map(Json::members);
+    properties.any(|(name, property)| {
+        let [own, constant] = property.pick(["enum", "const"]);
+        let name = name.text().unwrap_or_default();
+        is_narrowed(&name, Narrows::Commands) && own.or(constant).is_none()
+    })
+}
+
+fn is_harmless(name: &str, property: Json<'_>, narrows: Narrows) -> bool {
+    let more = match narrows {
+        Narrows::Commands => "",
+        Narrows::Paths => HARMLESS_DELETION_KEYS,
+    };
+    let mut known = HARMLESS_KEYS
+        .split_ascii_whitespace()
+        .chain(more.split_ascii_whitespace());
+    let kind = property.get("type").and_then(Json::text);
+    let kind = kind.unwrap_or_default().to_ascii_lowercase();
+    known.any(|known| known == name) && kind != "object" && kind != "array"
+}
+
+fn text_of(json: Json<'_>) -> String {
+    String::from_utf8_lossy(json.bytes()).into_owned()
 }
 
 fn is_narrowed(name: &str, narrows: Narrows) -> bool {
@@ -79,29 +155,6 @@ fn is_narrowed(name: &str, narrows: Narrows) -> bool {
     };
     keys.split_ascii_whitespace().any(|key| key == name)
         || narrows == Narrows::Paths && PATH_LIST_KEYS.contains(&name)
-}
-
-/// Requires the first of the arguments where the schema requires none of them.
-fn require_one(json: Json<'_>, arguments: &[String]) -> Option<(std::ops::Range<usize>, String)> {
-    let first = quote(arguments.first()?);
-    let Some(required) = json
-        .get("required")
-        .filter(|it| it.kind() == JsonKind::Array)
-    else {
-        let end = json.range().end - 1;
-        return Some((end..end, format!(r#","required":[{first}]"#)));
-    };
-    let mut names = required.elements().filter_map(Json::text);
-    if names.any(|name| arguments.iter().any(|it| *it == *name)) {
-        return None;
-    }
-    let comma = if required.elements().next().is_some() {
-        ","
-    } else {
-        ""
-    };
-    let start = required.range().start + 1;
-    Some((start..start, format!("{first}{comma}")))
 }
 
 fn narrow_property(property: Json<'_>, narrows: Narrows, allowed: &[String]) -> Option<String> {
@@ -187,12 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn only_the_command_is_written_anew() {
+    fn the_command_and_what_is_harmless_stays() {
         let schema = r#"{ "type": "object", "properties": { "command": {"type":"string","description":"The command"}, "timeout": {"type": "number"} }, "required": ["command"] }"#;
-        let narrowed = narrow(schema, Narrows::Commands, &texts(&["npm test"])).expect("narrowed");
+        let narrowed =
+            narrow(schema, Narrows::Commands, &texts(&["npm test"]), true).expect("narrowed");
         assert_eq!(
             narrowed.schema,
-            r#"{ "type": "object", "properties": { "command": {"type":"string","description":"The command (whitelist only: npm test)","enum":["npm test"]}, "timeout": {"type": "number"} }, "required": ["command"] }"#
+            r#"{"type":"object","properties":{"command":{"type":"string","description":"The command (whitelist only: npm test)","enum":["npm test"]},"timeout":{"type": "number"}},"required":["command"],"additionalProperties":false}"#
         );
         assert_eq!(narrowed.arguments, ["command"]);
     }
@@ -200,19 +254,25 @@ mod tests {
     #[test]
     fn a_list_of_words_is_allowed_whole() {
         let schema = r#"{"properties":{"command":{"type":"array","items":{"type":"string"}}},"required":[]}"#;
-        let narrowed = narrow(schema, Narrows::Commands, &texts(&["npm test"])).expect("narrowed");
+        let narrowed =
+            narrow(schema, Narrows::Commands, &texts(&["npm test"]), true).expect("narrowed");
         assert!(
             narrowed
                 .schema
                 .contains(r#"["npm","test"],["bash","-lc","npm test"]"#)
         );
-        assert!(narrowed.schema.ends_with(r#""required":["command"]}"#));
+        assert!(
+            narrowed
+                .schema
+                .ends_with(r#""required":["command"],"additionalProperties":false}"#)
+        );
     }
 
     #[test]
     fn no_other_program_runs_the_command() {
         let schema = r#"{"properties":{"cmd":{"type":"string"},"shell":{"type":"string"}},"required":["cmd"]}"#;
-        let narrowed = narrow(schema, Narrows::Commands, &texts(&["npm test"])).expect("narrowed");
+        let narrowed =
+            narrow(schema, Narrows::Commands, &texts(&["npm test"]), true).expect("narrowed");
         assert!(
             narrowed
                 .schema
@@ -224,10 +284,10 @@ mod tests {
     #[test]
     fn what_cannot_be_narrowed_is_none() {
         let free = r#"{"properties":{"chars":{"type":"string"}}}"#;
-        assert_eq!(narrow(free, Narrows::Commands, &texts(&["ls"])), None);
+        assert_eq!(narrow(free, Narrows::Commands, &texts(&["ls"]), true), None);
         let own = r#"{"properties":{"command":{"enum":["view"]}}}"#;
-        assert_eq!(narrow(own, Narrows::Commands, &texts(&["ls"])), None);
-        let both = narrow(own, Narrows::Commands, &texts(&["ls", "view"])).expect("narrowed");
+        assert_eq!(narrow(own, Narrows::Commands, &texts(&["ls"]), true), None);
+        let both = narrow(own, Narrows::Commands, &texts(&["ls", "view"]), true).expect("narrowed");
         assert!(both.schema.contains(r#""enum":["view"]"#));
     }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use infold_wire::tool_action::{ToolKind, plain_name, tool_kind};
-
 use crate::category::{
-    CATEGORIES, CONTROL, PHASES, built_in_category, canonical, default_permission, default_priority,
+    CATEGORIES, CONTROL, PHASES, built_in_category, canonical, default_permission,
+    default_priority, reads_web,
 };
+use crate::name::NameParts;
 use crate::validators::compile;
 use crate::{Environment, OfferedTool, Permission, Situation, SituationChange, UnknownName};
 
@@ -235,7 +235,7 @@ impl Policy {
     }
 
     pub(crate) fn facts(&self, name: &str) -> ToolFacts {
-        let (exact, alike) = (self.rules.get(name), self.rule_alike(name));
+        let (exact, alike) = (self.rule_of(name), self.rule_alike(name));
         let first = |pick: &dyn Fn(&ToolRule) -> bool| {
             let mut rules = exact.into_iter().chain(alike);
             rules.find(|rule| pick(rule))
@@ -259,13 +259,23 @@ impl Policy {
         }
     }
 
-    /// Returns the rule for names that begin like this one; the longest start counts.
+    /// Returns the rule of a tool, however it is spelled: of several the one with the longest name.
+    fn rule_of(&self, name: &str) -> Option<&ToolRule> {
+        self.rules.get(name).or_else(|| {
+            let parts = NameParts::of(name);
+            let named = self.rules.iter().filter(|(rule, _)| !rule.ends_with('*'));
+            let named = named.filter(|(rule, _)| parts.ends_with(&NameParts::of(rule)));
+            let longest = named.max_by_key(|(rule, _)| rule.len());
+            longest.map(|(_, rule)| rule)
+        })
+    }
+
+    /// Returns the rule for names that begin like this one, however they are spelled; the longest start counts.
     fn rule_alike(&self, name: &str) -> Option<&ToolRule> {
+        let parts = NameParts::of(name);
         let starts = self.rules.iter().filter_map(|(pattern, rule)| {
             let start = pattern.strip_suffix('*')?;
-            // A server as a whole is meant, too.
-            let is_alike = name.starts_with(start) || start.strip_suffix("__") == Some(name);
-            is_alike.then_some((start.len(), rule))
+            parts.begins_with(start).then_some((start.len(), rule))
         });
         let longest = starts.max_by_key(|(length, _)| *length);
         longest.map(|(_, rule)| rule)
@@ -291,9 +301,8 @@ impl Policy {
 const WEB_PERMISSION: &str = "search:web";
 
 fn default_permissions(name: &str, category: Option<&str>) -> Vec<Permission> {
-    let is_web = tool_kind(name) == Some(ToolKind::Web) || plain_name(name).ends_with("websearch");
     let required = match category {
-        Some("search") if is_web => Some(WEB_PERMISSION),
+        Some("search") if reads_web(name) => Some(WEB_PERMISSION),
         category => category.and_then(default_permission),
     };
     required.and_then(Permission::new).into_iter().collect()

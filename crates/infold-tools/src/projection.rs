@@ -7,7 +7,7 @@ use infold_wire::Json;
 use infold_wire::tool_list::{EditedTools, ToolEdit, edit_tools};
 
 use crate::category::runs_more_than_commands;
-use crate::narrow::{NarrowedSchema, Narrows, narrow};
+use crate::narrow::{NarrowedSchema, Narrows, has_free_command, narrow};
 use crate::policy::ToolFacts;
 use crate::{
     CONTROL, Environment, OfferedTool, Permission, Policy, Situation, ToolOrigin, UnknownTools,
@@ -258,6 +258,9 @@ impl Policy {
         let (narrows, allowed, what) = match category {
             Some("execute") => (Narrows::Commands, &self.commands, "command"),
             Some("delete") => (Narrows::Paths, &self.paths, "path"),
+            Some("test") if tool.schema.as_deref().is_some_and(has_free_command) => {
+                (Narrows::Commands, &self.commands, "command")
+            }
             _ => return Ok(ToolVerdict::Shown),
         };
         if allowed.is_empty() {
@@ -265,7 +268,7 @@ impl Policy {
         }
         let is_open = narrows == Narrows::Commands && runs_more_than_commands(tool.name());
         let schema = tool.schema.as_deref().filter(|_| !is_open);
-        match schema.and_then(|schema| narrow(schema, narrows, allowed)) {
+        match schema.and_then(|schema| narrow(schema, narrows, allowed, tool.can_be_closed)) {
             Some(NarrowedSchema { schema, arguments }) => {
                 Ok(ToolVerdict::Narrowed { schema, arguments })
             }
@@ -292,10 +295,10 @@ impl Policy {
                 }
                 continue;
             }
-            match left.checked_sub(tool.tokens()) {
+            let tokens = tool.tokens(&decision.verdict);
+            match left.checked_sub(tokens) {
                 Some(rest) => left = rest,
                 None => {
-                    let tokens = tool.tokens();
                     decision.verdict = ToolVerdict::Hidden(HiddenReason::Budget { tokens, left });
                 }
             }

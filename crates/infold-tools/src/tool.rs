@@ -6,7 +6,7 @@ use infold_wire::tokens::{Encoding, count};
 use infold_wire::tool_list::{ListedTool, listed_tools};
 use infold_wire::{Json, quote};
 
-use crate::ToolRule;
+use crate::{ToolRule, ToolVerdict};
 
 /// Who offers a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct OfferedTool {
     /// The whole definition, as the model gets it.
     definition: String,
     pub(crate) schema: Option<String>,
+    /// Whether its schema may say that there are no other members: Gemini's own form may not.
+    pub(crate) can_be_closed: bool,
     tokens: OnceLock<u64>,
 }
 
@@ -42,12 +44,17 @@ impl OfferedTool {
 
     pub(crate) fn of(listed: &ListedTool<'_>) -> OfferedTool {
         let text = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
-        OfferedTool::new(
+        let [kind, parameters] = listed.definition.pick(["type", "parameters"]);
+        let tool = OfferedTool::new(
             listed.name(),
             ToolOrigin::Client,
             text(listed.definition),
             listed.schema.map(text),
-        )
+        );
+        OfferedTool {
+            can_be_closed: kind.is_some() || parameters.is_none(),
+            ..tool
+        }
     }
 
     /// A tool that the policy defines.
@@ -74,6 +81,7 @@ impl OfferedTool {
             origin,
             definition,
             schema,
+            can_be_closed: true,
             tokens: OnceLock::new(),
         }
     }
@@ -83,8 +91,12 @@ impl OfferedTool {
         &self.name
     }
 
-    /// The tokens of its definition.
-    pub fn tokens(&self) -> u64 {
+    /// The tokens of its definition as the model gets it.
+    pub fn tokens(&self, verdict: &ToolVerdict) -> u64 {
+        if let (ToolVerdict::Narrowed { schema, .. }, Some(own)) = (verdict, &self.schema) {
+            let definition = self.definition.replacen(own.as_str(), schema, 1);
+            return count(Encoding::O200k, &definition);
+        }
         *self
             .tokens
             .get_or_init(|| count(Encoding::O200k, &self.definition))

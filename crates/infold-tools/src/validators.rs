@@ -40,7 +40,7 @@ pub(crate) fn compile(schema: &str) -> Result<Validator, SchemaError> {
     }
     let not = |reason: String| SchemaError::NotASchema { reason };
     let value: Value = serde_json::from_str(schema).map_err(|error| not(error.to_string()))?;
-    if !value.is_object() && !value.is_boolean() {
+    if !value.is_object() {
         return Err(not("it is no object".to_owned()));
     }
     if Expansion::of(&value) > MAX_EXPANDED_VALUES {

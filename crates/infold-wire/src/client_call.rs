@@ -1,6 +1,6 @@
 //! Calls that whoever sent the request has to run, and the messages with their results.
 
-use crate::lookup::is_client_item;
+use crate::lookup::{APPROVAL_REQUEST, is_client_item};
 use crate::message::ContentItem;
 use crate::reply::growing_json::object;
 use crate::tool_list::qualified_name;
@@ -144,11 +144,32 @@ impl AnsweredCall<'_> {
                 ("tool_call_id", id),
                 ("content", text),
             ]),
-            Wire::Responses => object(&[
-                ("type", string(&self.output_type())),
-                ("call_id", id),
-                ("output", text),
-            ]),
+            Wire::Responses => match self.item {
+                Some(APPROVAL_REQUEST) => object(&[
+                    ("type", string("mcp_approval_response")),
+                    ("approval_request_id", id),
+                    ("approve", Some("false".to_owned())),
+                    ("reason", text),
+                ]),
+                Some("apply_patch_call") => object(&[
+                    ("type", string(&self.output_type())),
+                    ("call_id", id),
+                    (
+                        "status",
+                        string(if failed.is_some() {
+                            "failed"
+                        } else {
+                            "completed"
+                        }),
+                    ),
+                    ("output", text),
+                ]),
+                _ => object(&[
+                    ("type", string(&self.output_type())),
+                    ("call_id", id),
+                    ("output", text),
+                ]),
+            },
             Wire::Anthropic => object(&[
                 ("type", string("tool_result")),
                 ("tool_use_id", id),

@@ -17,7 +17,7 @@ pub use calls::{
     write_results,
 };
 pub use filter::{ReplyFilter, RoundOutcome};
-pub(crate) use held::is_client_item;
+pub(crate) use held::{APPROVAL_REQUEST, is_client_item};
 pub use held::{CallJudge, HeldCalls, HeldKind};
 pub use offer::{LookupNames, LookupOffer, LookupTool, withdraw_offer, write_follow_up};
 pub use splice::splice_lookups;

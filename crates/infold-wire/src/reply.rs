@@ -4,6 +4,7 @@ pub mod stream;
 pub(crate) mod growing_json;
 mod reader;
 mod chat;
+pub(crate) mod chat_calls;
 mod responses;
 mod anthropic;
 mod gemini;

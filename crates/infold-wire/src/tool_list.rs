@@ -13,7 +13,7 @@ pub struct ListedTool<'a> {
     prefix: Option<Json<'a>>,
     /// The tool as it stands in the request.
     pub definition: Json<'a>,
-    /// The JSON Schema of its arguments; none if the provider knows what they are.
+    /// What stands for the JSON Schema of its arguments; none if the provider knows what they are.
     pub schema: Option<Json<'a>>,
 }
 
@@ -144,8 +144,7 @@ fn schema(function: Json<'_>) -> Option<Json<'_>> {
         "parameters_json_schema",
         "parameters",
     ]);
-    let is_object = |json: &Json<'_>| json.kind() == JsonKind::Object;
-    found.into_iter().flatten().find(is_object)
+    found.into_iter().flatten().find(|json| !json.is_null())
 }
 
 fn is_declarations(name: Json<'_>) -> bool {

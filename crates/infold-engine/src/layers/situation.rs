@@ -26,7 +26,7 @@ fn situation_of(state: &LayerState, now: u64) -> SituationChange {
     let deadline = deadline.and_then(|item| item.time);
     SituationChange {
         phase: text(Field::Phase),
-        permissions: Some(permissions).filter(|given| !given.is_empty()),
+        permissions: Some(permissions).filter(|given| !given.is_empty() || state.grants_nothing()),
         environment: text(Field::Environment),
         is_urgent: deadline.map(|deadline| deadline.saturating_sub(now) <= URGENT_MILLIS),
     }
@@ -34,9 +34,32 @@ fn situation_of(state: &LayerState, now: u64) -> SituationChange {
 
 #[cfg(test)]
 mod tests {
-    use infold_layers::Item;
+    use infold_layers::{Author, Change, Item};
 
     use super::*;
+
+    #[test]
+    fn permissions_that_are_set_to_none_grant_nothing() {
+        let mut state = LayerState::default();
+        let mut granted = |changes: &[Change]| {
+            for change in changes {
+                state.apply(change, Author::Person).expect("a change");
+            }
+            let mut again = LayerState::default();
+            for change in state.to_changes() {
+                again.apply(&change, Author::Person).expect("a change");
+            }
+            assert_eq!(again, state);
+            situation_of(&state, 0).permissions
+        };
+        let set = |items: Vec<Item>| Change::Set(Field::Permissions, items);
+        assert_eq!(granted(&[]), None);
+        assert_eq!(granted(&[set(Vec::new())]), Some(Vec::new()));
+        let read = Some(vec!["read".to_owned()]);
+        assert_eq!(granted(&[set(vec![Item::new("read")])]), read);
+        let last = Change::Remove(Field::Permissions, 1);
+        assert_eq!(granted(&[last]), Some(Vec::new()));
+    }
 
     #[test]
     fn a_deadline_within_an_hour_is_urgent() {

@@ -70,7 +70,10 @@ pub fn state_in_force(log: &Log) -> Result<Option<LayerState>, LogError> {
 pub fn keep_state(writer: &mut Writer, state: &LayerState) -> Result<(), LogError> {
     let log = writer.log();
     let now = read_state(log, log.state().shown())?;
-    let differs = |field: &Field| now.items(*field) != state.items(*field);
+    let loses_all = state.grants_nothing() && !now.grants_nothing();
+    let differs = |field: &Field| {
+        now.items(*field) != state.items(*field) || *field == Field::Permissions && loses_all
+    };
     let changes = Field::all().filter(differs);
     let changes: Vec<Change> = changes
         .map(|field| Change::Set(field, state.items(field).to_vec()))

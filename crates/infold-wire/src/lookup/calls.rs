@@ -1,10 +1,12 @@
 //! Reads calls that do not reach the client, answers them, and takes them out of messages.
 
-use super::held::{CallJudge, HeldCalls, HeldKind};
+use std::collections::HashMap;
+
+use super::held::{APPROVAL_REQUEST, CallJudge, HeldCalls, HeldKind, item_name};
 use crate::client_call::{AnsweredCall, GivenArguments, given_arguments, join_results};
-use crate::reply::growing_json::{array, raw, with_members};
+use crate::reply::growing_json::{array, raw, text_of, with_members};
 use crate::tool_list::qualified_name;
-use crate::{ContentBlock, Form, Json, JsonKind, Message, Wire};
+use crate::{ContentBlock, Form, Json, JsonKind, Message, Wire, quote};
 
 /// A call that does not reach the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +53,27 @@ pub fn find_calls(held: &HeldCalls, messages: &[Vec<u8>]) -> ReplyCalls {
         .iter()
         .filter_map(|bytes| Message::read(bytes).ok());
     for message in messages {
+        let json = message.json();
+        if json
+            .get("type")
+            .is_some_and(|kind| kind.is(APPROVAL_REQUEST))
+        {
+            let name = item_name(json);
+            match held.kind(&name, json.get("arguments")) {
+                Some(kind) => found.held.push(HeldCall {
+                    kind,
+                    name,
+                    id: text_of(json.get("id")),
+                    arguments: Vec::new(),
+                    before: found.others,
+                    at,
+                    item: Some(APPROVAL_REQUEST.to_owned()),
+                }),
+                None => found.others += 1,
+            }
+            at += 1;
+            continue;
+        }
         let given = given_arguments(&message);
         let blocks = ContentBlock::all(&message).into_iter();
         let calls = blocks.filter_map(|block| match block {
@@ -102,7 +125,7 @@ pub struct JudgedReply {
 pub fn judge_reply(judge: CallJudge, messages: &[Vec<u8>]) -> JudgedReply {
     let mut held = HeldCalls::new(None, Some(judge));
     let calls = find_calls(&held, messages);
-    held.remember(&calls.held);
+    held.remember(&calls.held, &[]);
     let others = (calls.others > 0).then(|| {
         let messages = messages.iter();
         messages.filter_map(|it| strip_calls(&held, it)).collect()
@@ -162,6 +185,72 @@ pub fn strip_calls(held: &HeldCalls, bytes: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     Some(with_members(json, &changes).into_bytes())
+}
+
+/// Returns the messages of a reply in which every call that is held back can be answered: with an id that no other call has, and with
+/// arguments that can be sent back.
+pub(super) fn with_own_ids(held: &HeldCalls, messages: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let read = || messages.iter().filter_map(|bytes| Json::parse(bytes).ok());
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for json in read() {
+        let [item, calls, content] = json.pick(["call_id", "tool_calls", "content"]);
+        let lists = calls.into_iter().chain(content).flat_map(Json::elements);
+        let ids = lists.filter_map(|call| call.get("id")).chain(item);
+        for id in ids.filter_map(|id| text_of(Some(id))) {
+            *counts.entry(id).or_default() += 1;
+        }
+    }
+    let mut number = 0;
+    let mut fresh = |start: &str, id: Option<Json<'_>>| {
+        let id = text_of(id).filter(|id| !id.is_empty());
+        if id.is_some_and(|id| counts.get(&id) == Some(&1)) {
+            return None;
+        }
+        number += 1;
+        while counts.contains_key(&format!("{start}_infold_{number}")) {
+            number += 1;
+        }
+        Some(quote(&format!("{start}_infold_{number}")))
+    };
+    let mut repaired = |bytes: &Vec<u8>| {
+        let json = Json::parse(bytes).ok()?;
+        let is_item = json
+            .get("type")
+            .is_some_and(|kind| kind.name().ends_with(b"_call"));
+        if is_item {
+            let id = json.get("call_id");
+            let id = held.holds_item(json).then(|| fresh("call", id)).flatten()?;
+            return Some(with_members(json, &[("call_id", Some(id))]).into_bytes());
+        }
+        let (name, list, start) = match json.get("tool_calls") {
+            Some(calls) => ("tool_calls", calls, "call"),
+            None => ("content", json.get("content")?, "toolu"),
+        };
+        let elements = list.elements().map(|call| {
+            if !held.holds(call) {
+                return raw(call);
+            }
+            let mut changes = Vec::new();
+            // Ollama's calls have no ids.
+            let is_numbered = start == "toolu" || call.get("type").is_some();
+            if let Some(id) = is_numbered.then(|| fresh(start, call.get("id"))).flatten() {
+                changes.push(("id", Some(id)));
+            }
+            let input = call.get("input");
+            if start == "toolu" && input.is_none_or(|input| input.kind() != JsonKind::Object) {
+                changes.push(("input", Some("{}".to_owned())));
+            }
+            with_members(call, &changes)
+        });
+        let elements: Vec<String> = elements.collect();
+        (!elements.is_empty()).then(|| {
+            let list = format!("[{}]", elements.join(","));
+            with_members(json, &[(name, Some(list))]).into_bytes()
+        })
+    };
+    let all = messages.iter();
+    all.map(|bytes| repaired(bytes).unwrap_or_else(|| bytes.clone()))
+        .collect()
 }
 
 /// Returns the elements of a list that are not held back, and how many there were.

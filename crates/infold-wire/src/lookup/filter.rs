@@ -7,8 +7,9 @@ mod anthropic;
 mod gemini;
 mod ollama;
 
-use super::calls::{ReplyCalls, find_calls};
+use super::calls::{ReplyCalls, find_calls, with_own_ids};
 use super::held::{HeldCalls, has_call};
+use crate::reply::chat_calls::CallPlaces;
 use crate::reply::growing_json::with_members;
 use crate::reply::stream::{EventSplitter, StreamEvent};
 use crate::{Delivery, Json, JsonKind, Reply, ReplyError, ReplyReader, StopReason, Wire};
@@ -33,6 +34,8 @@ pub struct ReplyFilter {
     judged: Vec<u8>,
     /// Something came in this round that cannot be read. The client does not get it: it may be a part of a look-up.
     has_unreadable: bool,
+    /// The mark behind the last event of a chat came.
+    is_done: bool,
     pub(super) state: FilterState,
 }
 
@@ -90,6 +93,7 @@ impl ReplyFilter {
             unjudged: None,
             judged: Vec::new(),
             has_unreadable: false,
+            is_done: false,
             state: FilterState::new(held),
         }
     }
@@ -161,13 +165,10 @@ impl ReplyFilter {
             Some(failed) => Err(failed),
             None => reader.finish(),
         };
-        let calls = reply
-            .as_ref()
-            .map(|reply| find_calls(&self.state.held, &reply.messages));
-        let calls = calls.unwrap_or_default();
-        self.state.held.remember(&calls.held);
+        let (reply, calls) = self.judged_reply(reply);
         let is_withheld = self.has_unreadable || self.state.lookups > 0 || self.unjudged.is_some();
         let unjudged = self.unjudged.take().filter(|_| reply.is_ok());
+        self.remember_held(&calls, unjudged.as_deref().unwrap_or_default());
         let mut judged = std::mem::take(&mut self.judged);
         for event in unjudged.into_iter().flatten() {
             self.pass_event(event.name, &event.data, event.own, &mut judged);
@@ -197,6 +198,44 @@ impl ReplyFilter {
         self.judged.extend(out);
     }
 
+    /// Finds the calls of a reply, and makes sure that those that are held back can be answered.
+    fn judged_reply(
+        &self,
+        reply: Result<Reply, ReplyError>,
+    ) -> (Result<Reply, ReplyError>, ReplyCalls) {
+        let held = &self.state.held;
+        let Ok(mut reply) = reply else {
+            return (reply, ReplyCalls::default());
+        };
+        let mut calls = find_calls(held, &reply.messages);
+        if held.has_judge() && !calls.held.is_empty() {
+            reply.messages = with_own_ids(held, &reply.messages);
+            calls = find_calls(held, &reply.messages);
+        }
+        (Ok(reply), calls)
+    }
+
+    /// Remembers which calls are held back, whose pieces are among these events.
+    fn remember_held(&mut self, calls: &ReplyCalls, events: &[UnjudgedEvent]) {
+        let read = || {
+            events
+                .iter()
+                .filter_map(|event| Json::parse(&event.data).ok())
+        };
+        let mut order = Vec::new();
+        if self.wire == Wire::Chat {
+            let mut places = CallPlaces::default();
+            read().for_each(|json| chat::place_calls(&mut places, json));
+            order = places.order();
+        }
+        if self.wire == Wire::Responses && self.state.held.has_judge() {
+            for json in read() {
+                responses::remember_items(&mut self.state.held, json);
+            }
+        }
+        self.state.held.remember(&calls.held, &order);
+    }
+
     /// Returns whether calls wait for the end of the round, to be judged.
     pub fn has_unjudged_calls(&self) -> bool {
         self.unjudged.is_some()
@@ -208,6 +247,8 @@ impl ReplyFilter {
         out.extend(self.release(false));
         self.events = EventSplitter::default();
         self.has_unreadable = false;
+        self.pending.clear();
+        self.is_done = false;
         self.state.next_round();
         out
     }
@@ -248,6 +289,11 @@ impl ReplyFilter {
     fn event(&mut self, name: Vec<u8>, data: &[u8], own: Option<Vec<u8>>, out: &mut Vec<u8>) {
         let wire = self.wire;
         let state = &self.state;
+        if self.is_done && state.held.has_judge() {
+            // Nothing that stands behind the end is judged.
+            return;
+        }
+        self.is_done = wire == Wire::Chat && data.trim_ascii() == b"[DONE]";
         let begins = || {
             let is_held = |json| {
                 if state.held.has_judge() {

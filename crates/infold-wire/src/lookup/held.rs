@@ -1,11 +1,12 @@
 //! Decides which calls of a reply are held back.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use super::calls::HeldCall;
 use super::{LookupNames, LookupTool};
+use crate::reply::growing_json::text_of;
 use crate::tool_list::qualified_name;
 use crate::{Json, Wire};
 
@@ -27,16 +28,17 @@ pub enum HeldKind {
 pub struct HeldCalls {
     names: Option<LookupNames>,
     judge: Option<CallJudge>,
-    /// The calls of this round that are refused, by id, and all that are held back, by their place among all calls.
-    refused_ids: HashSet<String>,
+    /// The calls of this round that are held back, by their place among all calls.
     held_places: HashSet<usize>,
+    /// Whether an item of this round is held back, by its index.
+    held_items: HashMap<u64, bool>,
 }
 
 impl fmt::Debug for HeldCalls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HeldCalls")
             .field("names", &self.names)
-            .field("refused_ids", &self.refused_ids)
+            .field("held_places", &self.held_places)
             .finish_non_exhaustive()
     }
 }
@@ -74,14 +76,28 @@ impl HeldCalls {
         self.names.as_ref()?.tool(name)
     }
 
-    /// Remembers the calls of a round that are held back.
-    pub(super) fn remember(&mut self, calls: &[HeldCall]) {
-        for call in calls {
-            self.held_places.insert(call.at);
-            if matches!(call.kind, HeldKind::Refused(_)) {
-                self.refused_ids.extend(call.id.clone());
-            }
-        }
+    /// Remembers the calls of a round that are held back; `order` are the places at which they began, in the order of the message.
+    pub(super) fn remember(&mut self, calls: &[HeldCall], order: &[usize]) {
+        let places = calls.iter().map(|call| call.at);
+        let places = places.map(|at| order.get(at).copied().unwrap_or(at));
+        self.held_places.extend(places);
+    }
+
+    /// Remembers whether an item is held back, once it is whole.
+    pub(super) fn remember_item(&mut self, index: u64, item: Json<'_>) {
+        let is_held = self.holds_item(item);
+        *self.held_items.entry(index).or_default() |= is_held;
+    }
+
+    /// Returns whether it is known of an item whether it is held back.
+    pub(super) fn knows_item(&self, index: u64) -> bool {
+        self.held_items.contains_key(&index)
+    }
+
+    /// Returns whether the item at an index is held back, which may not be whole yet.
+    pub(super) fn holds_item_at(&self, index: u64, item: Option<Json<'_>>) -> bool {
+        let known = self.held_items.get(&index).copied();
+        known.unwrap_or_else(|| item.is_some_and(|item| self.holds_item(item)))
     }
 
     /// Returns whether the beginning of a name may become that of a look-up.
@@ -92,8 +108,8 @@ impl HeldCalls {
 
     /// Forgets the calls of a round.
     pub(super) fn next_round(&mut self) {
-        self.refused_ids.clear();
         self.held_places.clear();
+        self.held_items.clear();
     }
 
     /// Returns whether the call at a place of the reply is held back, of which only the name is known yet.
@@ -101,68 +117,48 @@ impl HeldCalls {
         self.lookup(name).is_some() || self.held_places.contains(&at)
     }
 
-    /// Returns whether an element of a message is a call that is held back, on any wire.
+    /// Returns whether an element of a message is a call that is held back, on any wire. Each is judged by itself: ids may be missing,
+    /// or be the same.
     pub(super) fn holds(&self, element: Json<'_>) -> bool {
-        let [kind, name, function, custom, gemini] =
-            element.pick(["type", "name", "function", "custom", "functionCall"]);
-        if let Some(call) = gemini {
-            // It comes whole, and mostly without an id.
-            let [name, arguments] = call.pick(["name", "args"]);
-            return self.holds_whole(name, arguments);
+        let [kind, name, function, custom, camel, snake] = element.pick([
+            "type",
+            "name",
+            "function",
+            "custom",
+            "functionCall",
+            "function_call",
+        ]);
+        if camel.or(snake).is_some() {
+            let mut calls = camel.into_iter().chain(snake);
+            return calls.any(|call| {
+                let [name, arguments] = call.pick(["name", "args"]);
+                self.holds_call(name, arguments)
+            });
         }
-        let (name, arguments) = match function.or(custom) {
-            Some(call) => {
-                let [name, arguments, input] = call.pick(["name", "arguments", "input"]);
-                (name, arguments.or(input))
-            }
-            None if kind.is_some_and(|kind| kind.is("tool_use")) => (name, element.get("input")),
-            None => return false,
+        if kind.is_some_and(|kind| kind.is("tool_use")) {
+            return self.holds_call(name, element.get("input"));
+        }
+        // Some servers have the name beside the id.
+        let is_flat = || name.is_some() && element.get("arguments").is_some();
+        let Some(call) = function.or(custom).or_else(|| is_flat().then_some(element)) else {
+            return false;
         };
-        self.holds_call(name, element.get("id"), arguments)
+        let [name, arguments, input] = call.pick(["name", "arguments", "input"]);
+        self.holds_call(name, arguments.or(input))
     }
 
     /// Returns whether an output item is a call that is held back.
     pub(super) fn holds_item(&self, item: Json<'_>) -> bool {
-        let [kind, name, space, id] = item.pick(["type", "name", "namespace", "call_id"]);
-        let arguments = item.get("arguments").or_else(|| item.get("input"));
-        if !is_client_item(kind) {
+        if !is_client_item(item.get("type")) {
             return false;
         }
-        match (space.and_then(Json::text), name.and_then(Json::text)) {
-            (Some(space), Some(name)) => {
-                let name = crate::quote(&qualified_name(&space, &name));
-                self.holds_call(Some(Json::checked(name.as_bytes())), id, arguments)
-            }
-            (None, None) => {
-                // A tool of the provider's own is named by the type of its calls.
-                let kind = kind.and_then(Json::text).unwrap_or_default();
-                let name = crate::quote(kind.strip_suffix("_call").unwrap_or(&kind));
-                self.holds_call(Some(Json::checked(name.as_bytes())), id, arguments)
-            }
-            _ => self.holds_call(name, id, arguments),
-        }
+        let arguments = item.get("arguments").or_else(|| item.get("input"));
+        self.kind(&item_name(item), arguments).is_some()
     }
 
-    fn holds_call(
-        &self,
-        name: Option<Json<'_>>,
-        id: Option<Json<'_>>,
-        arguments: Option<Json<'_>>,
-    ) -> bool {
-        let id = id.and_then(Json::text).filter(|id| !id.is_empty());
-        match id {
-            Some(id) => {
-                let name = name.and_then(Json::text);
-                name.is_some_and(|name| self.lookup(&name).is_some())
-                    || self.refused_ids.contains(&*id)
-            }
-            None => self.holds_whole(name, arguments),
-        }
-    }
-
-    fn holds_whole(&self, name: Option<Json<'_>>, arguments: Option<Json<'_>>) -> bool {
-        let name = name.and_then(Json::text);
-        name.is_some_and(|name| self.kind(&name, arguments).is_some())
+    fn holds_call(&self, name: Option<Json<'_>>, arguments: Option<Json<'_>>) -> bool {
+        let name = name.and_then(Json::text).unwrap_or_default();
+        self.kind(&name, arguments).is_some()
     }
 
     /// Returns whether an element of a response's echo of its tools is a look-up.
@@ -172,34 +168,56 @@ impl HeldCalls {
     }
 }
 
-/// Returns whether an output item of this type is a call that a client runs.
+/// Returns the name of the tool that an output item calls. A tool of the provider's own is named by the type of its calls, and one
+/// that asks for approval by its server.
+pub(super) fn item_name(item: Json<'_>) -> String {
+    let keys = ["type", "name", "namespace", "server_label"];
+    let [kind, name, space, server] = item.pick(keys).map(text_of);
+    let kind = kind.unwrap_or_default();
+    match (name, space) {
+        _ if kind == APPROVAL_REQUEST => format!("mcp__{}", server.unwrap_or_default()),
+        (Some(name), Some(space)) => qualified_name(&space, &name),
+        (Some(name), None) => name,
+        (None, _) => kind.strip_suffix("_call").unwrap_or(&kind).to_owned(),
+    }
+}
+
+/// The item by which a provider asks whether it may call a server.
+pub(crate) const APPROVAL_REQUEST: &str = "mcp_approval_request";
+
+/// Returns whether an output item of this type is a call that a client runs, or allows: all but those that providers are known to run.
 pub(crate) fn is_client_item(kind: Option<Json<'_>>) -> bool {
-    let kinds = [
-        "function_call",
-        "custom_tool_call",
-        "local_shell_call",
-        "shell_call",
-        "apply_patch_call",
-        "computer_call",
+    let hosted = [
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+        "mcp_call",
+        "tool_search_call",
     ];
-    kind.is_some_and(|kind| kinds.iter().any(|one| kind.is(one)))
+    kind.is_some_and(|kind| {
+        kind.is(APPROVAL_REQUEST)
+            || kind.name().ends_with(b"_call") && !hosted.iter().any(|one| kind.is(one))
+    })
 }
 
 /// Returns whether an event of a stream has a call, or a part of one, that a client would run.
 pub(super) fn has_call(wire: Wire, json: Json<'_>) -> bool {
     let is_call = |element: Json<'_>| {
-        let [kind, function] = element.pick(["type", "functionCall"]);
-        function.is_some() || kind.is_some_and(|kind| kind.is("tool_use"))
+        let [kind, camel, snake] = element.pick(["type", "functionCall", "function_call"]);
+        camel.or(snake).is_some() || kind.is_some_and(|kind| kind.is("tool_use"))
     };
-    let has_any = |list: Option<Json<'_>>| list.is_some_and(|it| it.elements().next().is_some());
+    let has_any = |list: Option<Json<'_>>| {
+        list.is_some_and(|it| it.elements().next().is_some() || it.members().next().is_some())
+    };
     let any = |list: Option<Json<'_>>, of: &dyn Fn(Json<'_>) -> bool| {
         list.into_iter().flat_map(Json::elements).any(of)
     };
     match wire {
         Wire::Chat => any(json.get("choices"), &|choice| {
             let [delta, message] = choice.pick(["delta", "message"]);
-            let said = delta.or(message);
-            said.is_some_and(|said| {
+            let mut said = delta.into_iter().chain(message);
+            said.any(|said| {
                 let [calls, legacy] = said.pick(["tool_calls", "function_call"]);
                 has_any(calls) || legacy.is_some_and(|call| !call.is_null())
             })
@@ -208,9 +226,16 @@ pub(super) fn has_call(wire: Wire, json: Json<'_>) -> bool {
             let [item, response] = json.pick(["item", "response"]);
             let is_item = |item: Json<'_>| is_client_item(item.get("type"));
             let output = response.and_then(|response| response.get("output"));
-            item.is_some_and(is_item) || any(output, &is_item)
+            let kind = json.get("type").map(Json::name).unwrap_or_default();
+            let is_part = kind.starts_with(b"response.function_call_arguments")
+                || kind.starts_with(b"response.custom_tool_call_input");
+            is_part || item.is_some_and(is_item) || any(output, &is_item)
         }
-        Wire::Anthropic => json.get("content_block").is_some_and(is_call),
+        Wire::Anthropic => {
+            let [block, message] = json.pick(["content_block", "message"]);
+            let content = message.and_then(|message| message.get("content"));
+            block.is_some_and(is_call) || any(content, &is_call)
+        }
         Wire::Gemini => any(json.get("candidates"), &|candidate| {
             let content = candidate.get("content");
             any(content.and_then(|content| content.get("parts")), &is_call)

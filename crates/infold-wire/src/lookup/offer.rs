@@ -160,19 +160,39 @@ pub fn write_follow_up(
     last_offer: Option<&LookupOffer>,
 ) -> Option<Vec<u8>> {
     let json = Json::parse(body).ok()?;
-    let list = json.get(list_name(wire))?;
+    let list = json.get(list_name(wire)).filter(|list| !list.is_null());
+    let is_conversation = |it: Json<'_>| !it.is_null();
+    let is_stored =
+        wire == Wire::Responses && json.get("conversation").is_some_and(is_conversation);
     let mut more: Vec<&str> = Vec::new();
-    for message in messages {
+    for message in messages
+        .iter()
+        .filter(|message| !is_stored || is_answer(message))
+    {
         more.push(std::str::from_utf8(message).ok()?);
     }
     let more = more.join(",");
-    let comma = if list.elements().next().is_some() {
-        ","
-    } else {
-        ""
-    };
-    let end = list.range().end - 1;
-    let mut edits = vec![(end..end, format!("{comma}{more}"))];
+    let mut edits = vec![match list {
+        // The provider has what was said before.
+        Some(list) if is_stored => (list.range(), format!("[{more}]")),
+        Some(list) if list.kind() == JsonKind::Array => {
+            let is_empty = list.elements().next().is_none();
+            let comma = if is_empty { "" } else { "," };
+            let end = list.range().end - 1;
+            (end..end, format!("{comma}{more}"))
+        }
+        // Responses takes a text for the message of a user, or nothing.
+        Some(text) if wire == Wire::Responses && text.kind() == JsonKind::String => {
+            let text = raw(text);
+            let first = format!(r#"{{"type":"message","role":"user","content":{text}}}"#);
+            (list?.range(), format!("[{first},{more}]"))
+        }
+        None if wire == Wire::Responses => {
+            let end = json.range().end - 1;
+            (end..end, format!(r#","input":[{more}]"#))
+        }
+        _ => return None,
+    }];
     edits.extend(last_offer.map(|offer| withdrawal(wire, json, offer)));
     Some(splice_unordered(body, edits))
 }
@@ -207,6 +227,13 @@ fn withdrawal(wire: Wire, json: Json<'_>, offer: &LookupOffer) -> (Range<usize>,
         Some(old) => (old.range(), value),
         None => (end..end, format!(",{}:{value}", quote(name))),
     }
+}
+
+/// Returns whether an item of a response answers a call.
+fn is_answer(item: &[u8]) -> bool {
+    let kind = Json::parse(item).ok().and_then(|item| item.get("type"));
+    let kind = kind.map(Json::name).unwrap_or_default();
+    kind.ends_with(b"_output") || &*kind == b"mcp_approval_response"
 }
 
 /// Returns whether a choice demands a call.

@@ -27,7 +27,7 @@ impl NoAnswer {
                 "[Infold: the model went on making calls that are refused instead of answering.]"
             }
             NoAnswer::Cut => {
-                "[Infold: the model reached its limit of tokens in a look-up, before it answered.]"
+                "[Infold: the model reached its limit of tokens within a call, before it answered.]"
             }
         }
     }

@@ -48,7 +48,10 @@ impl ReplyFilter {
         hear(wire, state, json);
         let changes = match wire {
             Wire::Responses => response_changes(state, json),
-            _ if state.is_first() && state.lookups == 0 && !has_legacy_call(state, wire, json) => {
+            _ if state.is_first()
+                && state.lookups == 0
+                && !has_unjudged_calls(state, wire, json) =>
+            {
                 Vec::new()
             }
             Wire::Chat => chat(state, json),
@@ -89,17 +92,29 @@ fn hear(wire: Wire, state: &mut FilterState, json: Json<'_>) {
         .any(|one| is_client_call(wire, Json::checked(one.as_bytes())));
 }
 
-/// Returns whether a chat has a call in the form of the predecessors of tools, which is left out.
-fn has_legacy_call(state: &FilterState, wire: Wire, json: Json<'_>) -> bool {
-    wire == Wire::Chat
-        && state.held.holds_legacy_calls()
-        && message(wire, json).is_some_and(|message| message.get("function_call").is_some())
+/// Returns whether a chat has calls in forms that are left out: of the predecessors of tools, in other choices, or in no list.
+fn has_unjudged_calls(state: &FilterState, wire: Wire, json: Json<'_>) -> bool {
+    if wire != Wire::Chat || !state.held.has_judge() {
+        return false;
+    }
+    let choices = json.get("choices").into_iter().flat_map(Json::elements);
+    let message = message(wire, json);
+    choices.count() > 1
+        || first_choice(json.get("choices")).is_some_and(|choice| choice.get("delta").is_some())
+        || message.is_some_and(|message| {
+            let [legacy, calls] = message.pick(["function_call", "tool_calls"]);
+            let is_list = calls.is_none_or(|it| it.is_null() || it.kind() == JsonKind::Array);
+            legacy.is_some() || !is_list
+        })
 }
 
 fn is_client_call(wire: Wire, element: Json<'_>) -> bool {
     match wire {
         Wire::Chat | Wire::Ollama => true,
-        Wire::Gemini => element.get("functionCall").is_some(),
+        Wire::Gemini => {
+            let [camel, snake] = element.pick(["functionCall", "function_call"]);
+            camel.or(snake).is_some()
+        }
         Wire::Anthropic => crate::message::block_is(element, "tool_use"),
         Wire::Responses => false,
     }
@@ -169,7 +184,8 @@ fn joined_message(wire: Wire, state: &FilterState, json: Json<'_>) -> Option<Str
     }
     if let Some(list) = list(wire, json) {
         let (left, count) = strip_list(&state.held, list);
-        if left.len() < count {
+        let is_list = list.is_null() || list.kind() == JsonKind::Array;
+        if left.len() < count || state.held.has_judge() && !is_list {
             changes.push(("tool_calls", array(&left)));
         }
     }
@@ -191,6 +207,9 @@ fn chat(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String
             .is_some_and(|it| it.is("tool_calls"));
         if stops && !state.has_client_calls {
             of_choice.push(("finish_reason", Some("\"stop\"".to_owned())));
+        }
+        if state.held.has_judge() {
+            of_choice.push(("delta", None));
         }
         let choice = with_members(choice, &of_choice);
         changes.push(("choices", Some(format!("[{choice}]"))));

@@ -1,7 +1,6 @@
 //! Builds a chat completion of deltas of one message, and of tool calls by their index.
 
-use std::collections::HashMap;
-
+use super::chat_calls::CallPlaces;
 use super::growing_json::{
     GrowingText, OnDelta, array, first_choice, object, pick, raw, text_of, token_count,
     with_members,
@@ -52,6 +51,8 @@ impl ChatBuilder {
             let [delta, message, finish, usage] = choice.pick(keys);
             self.has_begun = true;
             self.is_whole |= message.is_some_and(|message| message.kind() == JsonKind::Object);
+            // The calls of a message are whole, each by itself.
+            self.calls.are_whole = delta.is_none();
             for (key, value) in delta.or(message).into_iter().flat_map(Json::members) {
                 self.push_member(&key.name(), value, on_delta);
             }
@@ -209,9 +210,9 @@ fn read_usage(usage: Json<'_>) -> TokenUsage {
 #[derive(Debug, Default)]
 struct CallList {
     calls: Vec<CallBuilder>,
-    /// The call that an index refers to now.
-    by_index: HashMap<u64, usize>,
-    by_id: HashMap<Vec<u8>, usize>,
+    places: CallPlaces,
+    /// Whether each element is a call by itself.
+    are_whole: bool,
 }
 
 #[derive(Debug, Default)]
@@ -237,8 +238,13 @@ impl CallList {
         let string = |json: Json<'_>| json.kind() == JsonKind::String && json.bytes() != b"\"\"";
         let id = id.filter(|id| string(*id));
         let inner = function.or(custom).unwrap_or(json);
-        let named = inner.get("name").is_some_and(string);
-        let at = self.find(index, id, named);
+        let at = self.places.place(json, self.are_whole);
+        if at == self.calls.len() {
+            self.calls.push(CallBuilder {
+                index: index.unwrap_or(at as u64),
+                ..CallBuilder::default()
+            });
+        }
         let last = at + 1 == self.calls.len();
         let call = &mut self.calls[at];
         call.is_custom |= custom.is_some_and(|custom| !custom.is_null());
@@ -252,35 +258,6 @@ impl CallList {
             .map(raw)
             .or(call.extra.take());
         call.push_function(inner, on_delta, last);
-    }
-
-    /// Finds the call that a chunk belongs to, or begins one.
-    fn find(&mut self, index: Option<u64>, id: Option<Json<'_>>, named: bool) -> usize {
-        let known = id.and_then(|id| self.by_id.get(id.bytes()).copied());
-        let last = self.calls.len().checked_sub(1);
-        let at = match index {
-            Some(index) => self.by_index.get(&index).copied().filter(|at| {
-                // Some servers give all calls the same index: another id with a name is another call.
-                let other = id.is_some() && self.calls[*at].id.is_some() && known != Some(*at);
-                !(other && named)
-            }),
-            None if id.is_some() => known,
-            None => last.filter(|_| !named),
-        };
-        let at = at.unwrap_or_else(|| {
-            self.calls.push(CallBuilder {
-                index: index.unwrap_or(self.calls.len() as u64),
-                ..CallBuilder::default()
-            });
-            self.calls.len() - 1
-        });
-        if let Some(index) = index {
-            self.by_index.insert(index, at);
-        }
-        if let Some(id) = id {
-            self.by_id.entry(id.bytes().to_vec()).or_insert(at);
-        }
-        at
     }
 
     fn to_json(&self) -> Vec<String> {

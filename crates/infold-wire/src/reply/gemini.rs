@@ -63,8 +63,9 @@ impl GeminiBuilder {
     }
 
     fn push_part(&mut self, json: Json<'_>, on_delta: &mut OnDelta<'_>) {
-        let [text, thought, call] = json.pick(["text", "thought", "functionCall"]);
-        if let Some(call) = call {
+        let keys = ["text", "thought", "functionCall", "function_call"];
+        let [text, thought, camel, snake] = json.pick(keys);
+        if let Some(call) = camel.or(snake) {
             let [name, args] = call.pick(["name", "args"]);
             on_delta(ReplyDelta::Call(text_of(name).unwrap_or_default()));
             on_delta(ReplyDelta::Arguments(args.map(raw).unwrap_or_default()));

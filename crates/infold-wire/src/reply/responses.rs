@@ -151,9 +151,19 @@ impl ResponsesBuilder {
         let [output, status, details, usage, model, id] = pick(keys, response);
         let output = output.into_iter().flat_map(Json::elements);
         let mut items: Vec<Vec<u8>> = output.map(|item| raw(item).into_bytes()).collect();
-        // Some servers omit them at the end.
+        // Some servers omit them at the end, or some of them.
+        let done = std::mem::take(&mut self.done).into_values();
         if items.is_empty() {
-            items = std::mem::take(&mut self.done).into_values().collect();
+            items = done.collect();
+        } else {
+            let known: Vec<Option<String>> = items
+                .iter()
+                .map(|item| call_id(Json::checked(item)))
+                .collect();
+            items.extend(done.filter(|item| {
+                let item = Json::checked(item);
+                is_call(item) && !known.contains(&call_id(item))
+            }));
         }
         if items.is_empty() && !(self.text.is_empty() && self.arguments.is_empty()) {
             return Err(ReplyError::Malformed {
@@ -217,17 +227,13 @@ fn mark_unfinished_reasoning(items: &mut [Vec<u8>]) {
 
 /// Returns whether an item is a call that the client must answer.
 fn is_call(item: Json<'_>) -> bool {
-    let kind = item.get("type").map(Json::name).unwrap_or_default();
-    matches!(
-        &*kind,
-        b"function_call"
-            | b"custom_tool_call"
-            | b"local_shell_call"
-            | b"shell_call"
-            | b"apply_patch_call"
-            | b"computer_call"
-            | b"mcp_approval_request"
-    )
+    crate::lookup::is_client_item(item.get("type"))
+}
+
+/// Returns the id by which a call is answered.
+fn call_id(item: Json<'_>) -> Option<String> {
+    let [call, own] = item.pick(["call_id", "id"]);
+    text_of(call.or(own))
 }
 
 /// Returns why a completed response ended.

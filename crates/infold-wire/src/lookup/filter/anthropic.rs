@@ -2,8 +2,9 @@
 
 use super::{FilterState, Verdict, changed};
 use crate::Json;
+use crate::lookup::calls::strip_list;
 use crate::message::block_is;
-use crate::reply::growing_json::{pick, raw, token_count, with_members};
+use crate::reply::growing_json::{pick, raw, text_of, token_count, with_members};
 
 pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Verdict {
     let [kind, message, index, block, usage] = pick("type message index content_block usage", json);
@@ -12,6 +13,20 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
         b"message_start" => {
             state.remember(message.and_then(|message| message.get("id")), None);
             state.report(message.and_then(|message| message.get("usage")));
+            let content = message.and_then(|message| message.get("content"));
+            if let (Some(message), Some(content)) = (message, content) {
+                let blocks = content
+                    .elements()
+                    .filter(|block| block_is(*block, "tool_use"));
+                state.calls += blocks.count();
+                let (left, count) = strip_list(&state.held, content);
+                if left.len() < count && state.is_first() {
+                    state.lookups += count - left.len();
+                    let content = Some(format!("[{}]", left.join(",")));
+                    let message = with_members(message, &[("content", content)]);
+                    return Verdict::Change(with_members(json, &[("message", Some(message))]));
+                }
+            }
             if state.is_first() {
                 Verdict::Pass
             } else {
@@ -19,10 +34,14 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
             }
         }
         b"content_block_start" => {
-            let is_ours = block.is_some_and(|block| state.held.holds(block));
+            let call = block.filter(|block| block_is(*block, "tool_use"));
+            let is_call = call.is_some();
+            // Its input is not there yet.
+            let name = text_of(call.and_then(|call| call.get("name"))).unwrap_or_default();
+            let is_ours = is_call && state.held.holds_place(&name, state.calls);
+            state.calls += usize::from(is_call);
             let place = (!is_ours).then_some(state.next_index);
             state.lookups += usize::from(is_ours);
-            let is_call = block.is_some_and(|block| block_is(block, "tool_use"));
             state.has_client_calls |= is_call && !is_ours;
             state.next_index += u64::from(!is_ours);
             state.indexes.insert(token_count(index), place);

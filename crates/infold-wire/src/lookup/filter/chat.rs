@@ -1,6 +1,7 @@
 //! Chunks of a chat completion.
 
 use super::{FilterState, Verdict, changed};
+use crate::reply::chat_calls::CallPlaces;
 use crate::reply::growing_json::{
     array, first_choice, pick, raw, text_of, token_count, with_members,
 };
@@ -11,36 +12,46 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
     state.remember(id, created);
     state.report(usage);
     let mut changes = of_later_round(state, json);
+    let has_choices = choices.is_some_and(|choices| choices.elements().next().is_some());
     let Some(choice) = first_choice(choices) else {
         return match changed(json, &changes) {
+            // Nobody who is judged may ask for other choices.
+            _ if has_choices && state.held.has_judge() => Verdict::Drop,
             _ if state.holds_end() => Verdict::Hold(raw(json)),
             Some(data) => Verdict::Change(data),
             None => Verdict::Pass,
         };
     };
-    let [delta, finish] = choice.pick(["delta", "finish_reason"]);
+    let [delta, message, finish] = choice.pick(["delta", "message", "finish_reason"]);
     let is_end = finish.is_some_and(|finish| !finish.is_null());
-    let mut of_delta = Vec::new();
-    if let Some(delta) = delta {
-        if let Some(calls) = delta
-            .get("tool_calls")
-            .and_then(|it| filter_calls(state, it))
-        {
-            of_delta.push(("tool_calls", array(&calls)));
+    let is_whole = delta.is_none();
+    let mut of_said = Vec::new();
+    if let Some(said) = delta.or(message) {
+        let calls = said.get("tool_calls").filter(|calls| !calls.is_null());
+        if let Some(calls) = calls.and_then(|it| filter_calls(state, it, is_whole)) {
+            of_said.push(("tool_calls", array(&calls)));
         }
-        if state.held.holds_legacy_calls() && delta.get("function_call").is_some() {
-            of_delta.push(("function_call", None));
+        if state.held.holds_legacy_calls() && said.get("function_call").is_some() {
+            of_said.push(("function_call", None));
         }
-        if !state.is_first() && delta.get("role").is_some() {
-            of_delta.push(("role", None));
+        if !state.is_first() && said.get("role").is_some() {
+            of_said.push(("role", None));
         }
     }
-    if let Some(delta) = delta.filter(|_| !of_delta.is_empty()) {
-        let delta = with_members(delta, &of_delta);
-        if !is_end && !says_something(Json::checked(delta.as_bytes())) {
+    let mut of_choice = Vec::new();
+    if let Some(said) = delta.or(message).filter(|_| !of_said.is_empty()) {
+        let said = with_members(said, &of_said);
+        if !is_end && !says_something(Json::checked(said.as_bytes())) {
             return Verdict::Drop;
         }
-        let choice = with_members(choice, &[("delta", Some(delta))]);
+        of_choice.push((if is_whole { "message" } else { "delta" }, Some(said)));
+    }
+    if state.held.has_judge() && delta.is_some() && message.is_some() {
+        of_choice.push(("message", None));
+    }
+    let is_alone = choices.is_none_or(|choices| choices.elements().count() == 1);
+    if !of_choice.is_empty() || state.held.has_judge() && !is_alone {
+        let choice = with_members(choice, &of_choice);
         changes.push(("choices", Some(format!("[{choice}]"))));
     }
     if is_end && state.holds_end() {
@@ -56,14 +67,25 @@ pub(super) fn begins_unnamed_call(state: &FilterState, json: Json<'_>) -> bool {
     let calls = delta.and_then(|delta| delta.get("tool_calls"));
     let mut calls = calls.into_iter().flat_map(Json::elements);
     calls.any(|call| {
-        let [index, function] = call.pick(["index", "function"]);
-        let is_known = match index.filter(|index| index.kind() == JsonKind::Number) {
-            Some(index) => state.indexes.contains_key(&token_count(Some(index))),
-            None => !state.ids.is_empty(),
-        };
-        let name = text_of(function.and_then(|function| function.get("name")));
+        let name = text_of(
+            call.get("function")
+                .and_then(|function| function.get("name")),
+        );
+        let is_known = state.places.find(call).is_some();
         !is_known && state.held.may_become_lookup(&name.unwrap_or_default())
     })
+}
+
+/// Finds the places of the calls of a chunk.
+pub(super) fn place_calls(places: &mut CallPlaces, json: Json<'_>) {
+    let Some(choice) = first_choice(json.get("choices")) else {
+        return;
+    };
+    let [delta, message] = choice.pick(["delta", "message"]);
+    let calls = delta.or(message).and_then(|said| said.get("tool_calls"));
+    for call in calls.into_iter().flat_map(Json::elements) {
+        places.place(call, delta.is_none());
+    }
 }
 
 /// Returns what is left of the last chunk, or of the usage behind it.
@@ -83,7 +105,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
     }
     let mut changes = of_later_round(state, json);
     // Without a call for the client nothing is left that would have to be answered.
-    let has_calls = state.indexes.values().any(Option::is_some);
+    let has_calls = state.has_client_calls;
     if let Some(choice) = choice.filter(|_| !has_calls) {
         let stops = choice
             .get("finish_reason")
@@ -121,39 +143,31 @@ fn says_something(delta: Json<'_>) -> bool {
 }
 
 /// Returns calls without those of our tools, and with indexes as if there were none; none if nothing changes.
-fn filter_calls(state: &mut FilterState, calls: Json<'_>) -> Option<Vec<String>> {
-    let mut is_changed = false;
+fn filter_calls(state: &mut FilterState, calls: Json<'_>, is_whole: bool) -> Option<Vec<String>> {
+    // What is no list cannot be judged.
+    let mut is_changed = state.held.has_judge() && calls.kind() != JsonKind::Array;
     let mut left = Vec::new();
     for call in calls.elements() {
-        let [index, id, function] = call.pick(["index", "id", "function"]);
-        let name = text_of(function.and_then(|function| function.get("name")));
-        let id = text_of(id);
-        let index = match index.filter(|index| index.kind() == JsonKind::Number) {
-            Some(index) => token_count(Some(index)),
-            // Without an index, whoever has a name is another call.
-            None if name.is_some() => state.ids.len() as u64,
-            None => (state.ids.len() as u64).saturating_sub(1),
-        };
-        let known = state.indexes.contains_key(&index);
-        // Some servers give all calls the same index: another id with a name is another call.
-        let is_other = id.is_some() && name.is_some() && state.ids.get(&index) != id.as_ref();
-        if !known || is_other {
-            let at = state.calls;
-            state.calls += 1;
-            let name = name.as_deref().unwrap_or_default();
-            let is_ours = state.held.holds_place(name, at);
-            let place = (!is_ours).then(|| index.saturating_sub(state.lookups as u64));
+        let [index, function] = call.pick(["index", "function"]);
+        let index = index.filter(|index| index.kind() == JsonKind::Number);
+        let index = index.map(|index| token_count(Some(index)));
+        let at = state.places.place(call, is_whole);
+        if at == state.call_indexes.len() {
+            let name = text_of(function.and_then(|function| function.get("name")));
+            let is_ours = state.held.holds_place(&name.unwrap_or_default(), at);
+            let own = index.unwrap_or(at as u64);
+            let place = (!is_ours).then(|| own.saturating_sub(state.lookups as u64));
             state.lookups += usize::from(is_ours);
-            state.indexes.insert(index, place);
-            state.ids.insert(index, id.unwrap_or_default());
+            state.has_client_calls |= !is_ours;
+            state.call_indexes.push(place);
         }
-        match state.indexes.get(&index).copied().flatten() {
-            Some(place) if place == index => left.push(raw(call)),
-            Some(place) => {
+        match (state.call_indexes[at], index) {
+            (Some(place), Some(index)) if place != index => {
                 is_changed = true;
                 left.push(with_members(call, &[("index", Some(place.to_string()))]));
             }
-            None => is_changed = true,
+            (Some(_), _) => left.push(raw(call)),
+            (None, _) => is_changed = true,
         }
     }
     is_changed.then_some(left)

@@ -24,7 +24,8 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
         let (left, count) = strip_list(&state.held, parts);
         let calls = left.iter().any(|part| {
             let part = Json::checked(part.as_bytes());
-            part.get("functionCall").is_some()
+            let [camel, snake] = part.pick(["functionCall", "function_call"]);
+            camel.or(snake).is_some()
         });
         state.has_client_calls |= calls;
         if left.len() < count {

@@ -1,6 +1,7 @@
 //! Events of a response.
 
 use super::{FilterState, Verdict, changed};
+use crate::lookup::HeldCalls;
 use crate::reply::growing_json::{pick, raw, token_count, with_members};
 use crate::{Json, JsonKind};
 
@@ -61,12 +62,33 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
     changed(json, &changes).map_or(Verdict::Pass, Verdict::Change)
 }
 
+/// Remembers the items of an event that are whole.
+pub(super) fn remember_items(held: &mut HeldCalls, json: Json<'_>) {
+    let [kind, item, index, response] = pick("type item output_index response", json);
+    if kind.is_some_and(|kind| kind.is("response.output_item.done"))
+        && let Some(item) = item
+    {
+        held.remember_item(token_count(index), item);
+    }
+    // Those of a response that ended.
+    let is_over =
+        kind.is_some_and(|kind| !kind.is("response.created") && !kind.is("response.in_progress"));
+    let output = response
+        .filter(|_| is_over)
+        .and_then(|response| response.get("output"));
+    for (index, item) in (0..).zip(output.into_iter().flat_map(Json::elements)) {
+        if !held.knows_item(index) {
+            held.remember_item(index, item);
+        }
+    }
+}
+
 /// Returns the index by which the client knows an item; none if it is a call of ours.
 fn place(state: &mut FilterState, index: u64, item: Option<Json<'_>>) -> Option<u64> {
     if let Some(place) = state.indexes.get(&index) {
         return *place;
     }
-    let is_ours = item.is_some_and(|item| state.held.holds_item(item));
+    let is_ours = state.held.holds_item_at(index, item);
     let place = (!is_ours).then_some(state.next_index);
     state.lookups += usize::from(is_ours);
     state.next_index += u64::from(!is_ours);
@@ -137,7 +159,11 @@ pub(in crate::lookup) fn of_response(
         changes.push(("output", Some(format!("[{}]", items.join(",")))));
     }
     if !state.is_first() {
-        changes.push(("id", state.id.clone()));
+        // A chain that the provider stores goes on from its last response: that one has what was told.
+        let previous = response.get("previous_response_id");
+        if previous.is_none_or(Json::is_null) {
+            changes.push(("id", state.id.clone()));
+        }
         if state.created.is_some() {
             changes.push(("created_at", state.created.clone()));
         }

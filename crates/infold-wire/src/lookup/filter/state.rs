@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::lookup::held::HeldCalls;
 use crate::lookup::usage::{overlay_usage, sum_usage};
+use crate::reply::chat_calls::CallPlaces;
 use crate::reply::growing_json::{raw, text_of};
 use crate::{Json, JsonKind};
 
@@ -11,7 +12,7 @@ use crate::{Json, JsonKind};
 #[derive(Debug)]
 pub(in crate::lookup) struct FilterState {
     pub held: HeldCalls,
-    /// How many calls this round of a chat has so far.
+    /// How many calls this round has so far, on wires on which they come in pieces.
     pub calls: usize,
     /// How many rounds there were before this one.
     pub round: usize,
@@ -27,8 +28,9 @@ pub(in crate::lookup) struct FilterState {
     pub round_usage: Option<String>,
     /// Where the client finds what has an index; none if it is a call of ours.
     pub indexes: HashMap<u64, Option<u64>>,
-    /// The ids of calls, by their index.
-    pub ids: HashMap<u64, String>,
+    /// The calls of a chat, and where the client finds each; none if it is a call of ours.
+    pub places: CallPlaces,
+    pub call_indexes: Vec<Option<u64>>,
     pub next_index: u64,
     pub next_sequence: Option<u64>,
     /// The output items of the rounds before, and of this one.
@@ -49,7 +51,8 @@ impl FilterState {
             usage: None,
             round_usage: None,
             indexes: HashMap::new(),
-            ids: HashMap::new(),
+            places: CallPlaces::default(),
+            call_indexes: Vec::new(),
             next_index: 0,
             next_sequence: None,
             items_before: Vec::new(),
@@ -66,7 +69,8 @@ impl FilterState {
         self.held.next_round();
         self.has_client_calls = false;
         self.indexes.clear();
-        self.ids.clear();
+        self.places = CallPlaces::default();
+        self.call_indexes.clear();
     }
 
     /// Remembers the id of the first round, and when it was made.

@@ -350,6 +350,29 @@ fn requests_show_what_was_set_and_repeat_it_only_when_it_changed() {
 }
 
 #[test]
+fn a_model_leaves_the_configured_phase_only_along_the_transitions() {
+    let text = "tools:\n  phase: planning\n  permissions: [read]\nlayers:\n  transitions: {planning: [verifying]}\n";
+    let (config, _) = Config::parse("config.yaml", text, &|_| None).expect("a configuration");
+    let mut task = Scratch::new().expect("a task");
+    say(&mut task, "user", "begin");
+    let writer = task.writer().expect("a writer");
+    // The state has no phase: that of the policy is in force.
+    let step = |phase: &str| {
+        let json = format!(
+            r#"{{"step":"state","author":"model","changes":[{{"op":"set","field":"phase","items":["{phase}"]}}]}}"#
+        );
+        Step::read(json.as_bytes()).expect("a step")
+    };
+    let (hooks, transitions) = (infold::Hooks::default(), &config.layers.transitions);
+    let refused = step("executing").take(writer, &hooks, transitions);
+    assert!(refused.is_err(), "{refused:?}");
+    assert_eq!(state(writer).text(Field::Phase), None);
+    step("verifying")
+        .take(writer, &hooks, transitions)
+        .expect("allowed");
+}
+
+#[test]
 fn a_step_of_a_model_follows_the_configured_transitions() {
     let text = "layers:\n  transitions: {planning: [verifying]}\n";
     let (config, _) = Config::parse("config.yaml", text, &|_| None).expect("a configuration");

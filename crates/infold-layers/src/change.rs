@@ -76,7 +76,11 @@ pub enum ChangeError {
 
 /// Which phases may follow which, where a model sets the phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transitions(BTreeMap<String, Vec<String>>);
+pub struct Transitions {
+    followers: BTreeMap<String, Vec<String>>,
+    /// The phase of a state that has none.
+    start: Option<String>,
+}
 
 impl Default for Transitions {
     fn default() -> Transitions {
@@ -87,27 +91,33 @@ impl Default for Transitions {
             ("verifying", &["executing", "reflecting"]),
         ];
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Transitions(
-            table
-                .into_iter()
-                .map(|(from, to)| (from.to_owned(), owned(to)))
-                .collect(),
-        )
+        let followers = table.into_iter();
+        let followers = followers.map(|(from, to)| (from.to_owned(), owned(to)));
+        Transitions {
+            followers: followers.collect(),
+            start: None,
+        }
     }
 }
 
 impl Transitions {
     /// Replaces what may follow a phase.
     pub fn allow(&mut self, from: &str, to: Vec<String>) {
-        self.0.insert(from.to_owned(), to);
+        self.followers.insert(from.to_owned(), to);
     }
 
-    /// Checks that a model may go from one phase to another. Without a phase, any may be the first.
+    /// Sets the phase from which a model goes where the state has none: the one in force.
+    pub fn start_at(&mut self, phase: &str) {
+        self.start = Some(phase.to_owned());
+    }
+
+    /// Checks that a model may go from one phase to another. Where no phase is in force, any may be the first.
     pub fn check(&self, from: Option<&str>, to: &str) -> Result<(), ChangeError> {
+        let from = from.or(self.start.as_deref());
         let Some(from) = from.filter(|from| *from != to) else {
             return Ok(());
         };
-        let allowed = self.0.get(from).cloned().unwrap_or_default();
+        let allowed = self.followers.get(from).cloned().unwrap_or_default();
         if allowed.iter().any(|one| one == to) {
             return Ok(());
         }

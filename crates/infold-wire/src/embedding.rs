@@ -37,7 +37,7 @@ pub fn embedding_request(wire: Wire, model: &str, texts: &[&str]) -> Option<Stri
     })
 }
 
-/// Reads the vectors of `count` texts, in their order; none unless there is one for each, all of one length.
+/// Reads the vectors of `count` texts, in their order; none unless there is one for each, all of one length and not zero.
 pub fn read_embeddings(body: &[u8], count: usize) -> Option<Vec<Vec<f32>>> {
     let json = Json::parse(body).ok()?;
     let list = json.get("data").or_else(|| json.get("embeddings"))?;
@@ -60,7 +60,10 @@ fn read_vector(json: Json<'_>) -> Option<Vec<f32>> {
         let number = one.number()? as f32;
         number.is_finite().then_some(number)
     };
-    json.elements().map(number).collect()
+    let vector: Vec<f32> = json.elements().map(number).collect::<Option<_>>()?;
+    // Nothing is more or less like a vector without a direction.
+    let is_zero = !vector.is_empty() && vector.iter().all(|one| *one == 0.0);
+    (!is_zero).then_some(vector)
 }
 
 #[cfg(test)]
@@ -102,6 +105,7 @@ mod tests {
             r#"{"embeddings":[[1,0]]}"#,
             r#"{"embeddings":[[1,0],[1]]}"#,
             r#"{"embeddings":[[],[]]}"#,
+            r#"{"embeddings":[[1,0],[0,-0.0]]}"#,
             r#"{"embeddings":[[1,0],[1,1e99]]}"#,
             r#"{"embeddings":[[1,0],["x","y"]]}"#,
             r#"{"embeddings":[[1,0],[1,0],[1,0]]}"#,

@@ -42,6 +42,10 @@ pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &No
             _ => {}
         }
     }
+    if let Some(tools) = &config.tools {
+        let phase = tools.policy.situation().phase();
+        config.layers.transitions.start_at(phase);
+    }
     replace(&mut config.redact, top.boolean("redact"));
     // `serve` comes last: it names providers, which may stand behind it.
     if let Some(member) = top.get("serve") {

@@ -205,6 +205,59 @@ fn a_stream_that_breaks_off_anywhere_shows_nothing_of_a_look_up() {
     }
 }
 
+/// Lines that end with CR alone, and a comment that a round breaks off within, are no part of what follows.
+#[test]
+fn lines_that_only_began_do_not_run_into_others() {
+    let first = numbered(
+        0,
+        &[
+            Block::Text("Let me see. ".to_owned()),
+            Block::Lookup("it".to_owned()),
+        ],
+    );
+    let second = numbered(1, &[Block::Text("So it is.".to_owned())]);
+    let rounds = [first, second];
+    // The other wires have no server-sent events.
+    for wire in [Wire::Chat, Wire::Responses, Wire::Anthropic, Wire::Gemini] {
+        let expected = read(
+            wire,
+            Delivery::Stream,
+            &streamed(wire, &rounds, 5, usize::MAX),
+        );
+        for (with_cr, cut) in [false, true]
+            .into_iter()
+            .flat_map(|cr| (1..12).map(move |cut| (cr, cut)))
+        {
+            let mut filter = ReplyFilter::new(wire, Delivery::Stream, lookups());
+            let mut seen = Vec::new();
+            for (at, round) in rounds.iter().enumerate() {
+                let bytes = stream_reply(wire, &reply(wire, at, round), 5).concat();
+                let text = String::from_utf8(bytes).expect("text");
+                let mut bytes = if with_cr {
+                    text.replace('\n', "\r")
+                } else {
+                    text
+                };
+                bytes += if at == 0 { ": k" } else { "" };
+                for chunk in bytes.as_bytes().chunks(cut) {
+                    seen.extend(filter.push(chunk));
+                }
+                filter.end_round();
+                seen.extend(if at == 0 {
+                    filter.next_round()
+                } else {
+                    filter.finish()
+                });
+            }
+            assert_eq!(
+                read(wire, Delivery::Stream, &seen),
+                expected,
+                "{wire} {cut} {with_cr}"
+            );
+        }
+    }
+}
+
 /// What stands behind the end of a reply does not break it.
 #[test]
 fn nonsense_behind_the_end_of_a_reply_is_left_out() {

@@ -143,7 +143,7 @@ impl ReplyFilter {
             // Where lines end with CR alone, several events may end in one; they are written anew.
             let is_single = events.len() == 1;
             for (name, data) in events {
-                let own = std::mem::take(&mut self.pending);
+                let own = self.take_pending();
                 self.event(name, &data, is_single.then_some(own), &mut out);
             }
         }
@@ -182,18 +182,31 @@ impl ReplyFilter {
         }
     }
 
+    /// Returns the bytes of an event that ended, and keeps those of a line that only began: one that ends with CR alone is
+    /// found by what follows it.
+    fn take_pending(&mut self) -> Vec<u8> {
+        let mut own = std::mem::take(&mut self.pending);
+        if !self.events.is_json() {
+            self.pending = own.split_off(lines_end(&own));
+        }
+        own
+    }
+
     /// Takes the event that a round ends within: some clients read it all the same.
     fn end_events(&mut self) {
         let is_open = self.events.is_open();
         let rest = self.events.rest();
         let rest = rest.map(|event| (event.name.to_vec(), event.data.to_vec()));
-        let own = std::mem::take(&mut self.pending);
+        let mut own = std::mem::take(&mut self.pending);
         let mut out = Vec::new();
         match rest {
             Some((name, data)) => self.event(name, &data, Some(own), &mut out),
             None if is_open || self.events.unknown_line().is_some() => self.has_unreadable = true,
-            // Comments and blank lines.
-            None => out = own,
+            // Comments and blank lines; whatever follows would go on with a line that has not ended.
+            None => {
+                own.truncate(lines_end(&own));
+                out = own;
+            }
         }
         self.judged.extend(out);
     }
@@ -401,6 +414,12 @@ impl RoundOutcome {
 pub(super) use ollama::{counts as ollama_counts, summed_counts};
 pub(super) use responses::{of_response as response_changes, output as response_output};
 pub(super) use state::FilterState;
+
+/// Returns where the last whole line ends.
+fn lines_end(bytes: &[u8]) -> usize {
+    let last = bytes.iter().rposition(|byte| b"\r\n".contains(byte));
+    last.map_or(0, |at| at + 1)
+}
 
 /// Returns an object with changes; none if there are none.
 pub(super) fn changed(json: Json<'_>, changes: &[(&str, Option<String>)]) -> Option<String> {

@@ -134,6 +134,7 @@ fn tell(contexts: &Contexts, event: &WorkerEvent<'_>, out: &mut Output) -> CliRe
             };
             note(json, format!("{}: {text}", short(&task.to_string())));
         }
+        WorkerEvent::Problem { error } => note(json, format!("{error}; trying again")),
         WorkerEvent::Stopping => note(json, "finishing the steps under way"),
     }
     Ok(())

@@ -51,10 +51,10 @@ fn the_tools_of_the_configuration_are_projected() {
     in   writeFile   write    85  15  write is granted
     out  search      search   80  14  search does not belong to the phase executing
     in   test        test     75  14  requires nothing
-    in   execute     execute  70  28  whitelist only: command
+    in   execute     execute  70  66  whitelist only: command
     out  deploy      deploy   60  14  the permission deploy is not granted
-    in   deleteFile  delete   50  29  whitelist only: path
-    ! 5 of 7 tools, 101 tokens: executing in production, granted: admin, execute, read, write
+    in   deleteFile  delete   50  57  whitelist only: path
+    ! 5 of 7 tools, 167 tokens: executing in production, granted: admin, execute, read, write
     $ infold tools project --phase plannig
     ! error: there is no phase `plannig`; did you mean `planning`?
     [2]
@@ -111,10 +111,10 @@ fn the_tools_of_a_task_are_those_of_its_last_request() {
     ! 2 of 3 tools, 24 tokens: executing in dev, granted: read
     $ infold tools project T1 --permission read,execute --environment production --explain
     in   Read        read     90  12  read is granted
-    in   Bash        execute  70  27  whitelist only: command
+    in   Bash        execute  70  65  whitelist only: command
     out  frobnicate  unknown  40  12  its category is unknown, and such tools are denied
     ! no policy is configured, so all tools are shown; this is what the built-in rules would show
-    ! 2 of 3 tools, 39 tokens: executing in production, granted: execute, read
+    ! 2 of 3 tools, 77 tokens: executing in production, granted: execute, read
     $ infold tools audit T1
     ! no tool policy has applied to this task: nothing was hidden or refused
     ");

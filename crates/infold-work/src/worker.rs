@@ -48,6 +48,11 @@ pub enum WorkerEvent<'a> {
         /// What becomes of the task.
         end: &'a RunEnd,
     },
+    /// The queue cannot be used, or no process started; it is tried again.
+    Problem {
+        /// Why.
+        error: &'a WorkerError,
+    },
     /// It was asked to end, and waits for its processes.
     Stopping,
 }
@@ -73,7 +78,13 @@ struct TaskProcess {
     child: Child,
 }
 
-/// Why a worker ended.
+/// Whether a worker has to look again.
+enum WorkState {
+    GoesOn,
+    Done,
+}
+
+/// Why a worker ended, or waits.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// A process could not be started.
@@ -92,42 +103,71 @@ pub enum WorkerError {
 /// How often a worker looks at its processes and at the queue.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How long it waits after a problem.
+const PROBLEM_PAUSE: Duration = Duration::from_secs(2);
+
 impl Worker<'_> {
     /// Works until it is asked to end, or, once, until there is nothing to do.
+    ///
+    /// A problem, such as a full disk, ends it only if it works once, or never had a queue. A task whose process ended
+    /// meanwhile is claimed again when its lease expires.
     pub fn run(&self, on_event: &mut dyn FnMut(WorkerEvent<'_>)) -> Result<(), WorkerError> {
         let mut processes: Vec<TaskProcess> = Vec::new();
         let mut is_stopping = false;
+        let mut ends_with_problem = true;
         loop {
-            self.reap(&mut processes, on_event)?;
-            if (self.is_stopped)() && !is_stopping {
-                is_stopping = true;
-                on_event(WorkerEvent::Stopping);
-                for process in &processes {
-                    // One that has just ended is reaped next.
-                    let _ = kill_process(Pid::from_child(&process.child), Signal::TERM);
+            let worked = self.work(&mut processes, &mut is_stopping, on_event);
+            match worked {
+                Ok(WorkState::Done) => return Ok(()),
+                Ok(WorkState::GoesOn) => {
+                    ends_with_problem = self.settings.once;
+                    std::thread::sleep(POLL_INTERVAL);
+                }
+                Err(error) if ends_with_problem => return Err(error),
+                Err(error) => {
+                    on_event(WorkerEvent::Problem { error: &error });
+                    std::thread::sleep(PROBLEM_PAUSE);
                 }
             }
-            if is_stopping && processes.is_empty() {
-                return Ok(());
-            }
-            let mut has_work = true;
-            while !is_stopping && has_work && processes.len() < self.settings.concurrency {
-                match self.claim()? {
-                    Some(process) => {
-                        on_event(WorkerEvent::Started {
-                            task: process.task,
-                            pid: process.child.id(),
-                        });
-                        processes.push(process);
-                    }
-                    None => has_work = false,
-                }
-            }
-            if self.settings.once && !has_work && processes.is_empty() {
-                return Ok(());
-            }
-            std::thread::sleep(POLL_INTERVAL);
         }
+    }
+
+    /// Looks at the processes once, and claims as many tasks as there is room for.
+    fn work(
+        &self,
+        processes: &mut Vec<TaskProcess>,
+        is_stopping: &mut bool,
+        on_event: &mut dyn FnMut(WorkerEvent<'_>),
+    ) -> Result<WorkState, WorkerError> {
+        self.reap(processes, on_event)?;
+        if (self.is_stopped)() && !*is_stopping {
+            *is_stopping = true;
+            on_event(WorkerEvent::Stopping);
+            for process in &*processes {
+                // One that has just ended is reaped next.
+                let _ = kill_process(Pid::from_child(&process.child), Signal::TERM);
+            }
+        }
+        if *is_stopping && processes.is_empty() {
+            return Ok(WorkState::Done);
+        }
+        let mut has_work = true;
+        while !*is_stopping && has_work && processes.len() < self.settings.concurrency {
+            match self.claim()? {
+                Some(process) => {
+                    on_event(WorkerEvent::Started {
+                        task: process.task,
+                        pid: process.child.id(),
+                    });
+                    processes.push(process);
+                }
+                None => has_work = false,
+            }
+        }
+        if self.settings.once && !has_work && processes.is_empty() {
+            return Ok(WorkState::Done);
+        }
+        Ok(WorkState::GoesOn)
     }
 
     /// Claims the next task, if there is one, and starts its process.

@@ -236,19 +236,21 @@ def policy(client, args):
         results = [event for task in line.tasks() for event in line.ask("tools", "audit", task["uuid"])]
         shown = [event for event in results if event["type"] == "tools_shown" and event["shown"]]
         told = "".join(request.text() for request in client_side)
+        # The model calls nothing where a client offers no tools.
+        offers = any(request.json().get("tools") for request in client_side)
         hidden = {name for event in shown for name in event["hidden"]}
         # A name in a namespace stands there without it.
         spelled = lambda name: {f'"name": "{name}"', f'"name": "{name.rsplit("__", 1)[-1]}"'}
         sent = {name for request in upstream for name in hidden if any(text in json.dumps(request.json().get("tools")) for text in spelled(name))}
         return {
             "permitted": answered(said, 0) and RESULT in told,
-            "refused": answered(said, 1) and any("was refused and not executed" in request.text() for request in upstream),
+            "refused": answered(said, 1) and any("was refused and not executed" in request.text() for request in upstream) if offers else None,
             "continued": answered(said, 2),
             "not run": "555555" not in told,
             "shown": len(shown[-1]["shown"]) if shown else 0,
             "hidden": len(hidden),
             "not sent": not sent,
-            "audited": sum(event["type"] == "refusal" for event in results) == 1,
+            "audited": sum(event["type"] == "refusal" for event in results) == 1 if offers else None,
         }
     finally:
         line.stop()

@@ -9,8 +9,8 @@ use infold_log::{EventId, Seq};
 use infold_store::{Durability, Metadata, Status};
 
 use crate::{
-    ask, condense, config, count, enqueue, eval, export, fetch, fold, import, layers, manage, mcp,
-    models, provider, redact, run, search, serve, state, tools, work,
+    ask, condense, config, count, enqueue, eval, export, fetch, fold, gain, import, layers, manage,
+    mcp, models, provider, redact, run, search, serve, state, tools, work,
 };
 
 /// Stores everything an agent has said and seen, and folds it to fit the model's window.
@@ -188,6 +188,8 @@ pub enum CliCommand {
     Count(count::CountArgs),
     /// Replay sessions under several strategies: tokens sent, cost, what is kept
     Eval(eval::EvalArgs),
+    /// Show what folding saved: tokens, money and requests that would not have fit
+    Gain(gain::GainArgs),
     /// Show the table of models: windows, tokenizers, prices, defaults
     Models(models::ModelsArgs),
     /// Show, check or trust the configuration

@@ -31,6 +31,7 @@ mod fold;
 mod manage;
 mod condense;
 mod eval;
+mod gain;
 mod call_runtime;
 mod live_reply;
 mod ask;
@@ -158,6 +159,7 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
         CliCommand::Fetch(args) => fetch::run(contexts, config, &args, out),
         CliCommand::Provider(command) => provider::run(config, &command, out),
         CliCommand::Eval(args) => eval::run(config, &args, out),
+        CliCommand::Gain(args) => gain::run(contexts, config, &args, out),
         CliCommand::Task(command) => task::run(contexts, config, command, out),
         CliCommand::Log(args) => inspect::log(contexts, &args, out),
         CliCommand::View(args) => inspect::view(contexts, &args, out),

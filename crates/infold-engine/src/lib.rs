@@ -50,6 +50,7 @@ pub mod search;
 mod fold_map;
 mod scratch;
 pub mod usage;
+pub mod gain;
 mod connection;
 pub mod connect;
 pub mod setup;

@@ -52,6 +52,8 @@ pub struct ReplayedRequest {
     pub cached: u64,
     /// The tokens of the reply.
     pub output: u64,
+    /// The tokens of all messages before it: what it would have sent with nothing folded.
+    pub unfolded: u64,
     /// The bytes of the view.
     pub bytes: u64,
     /// The bytes that repeat the start of the request before.
@@ -203,6 +205,7 @@ impl ReplayRun<'_> {
             tokens: scaled(view.tokens()),
             cached: scaled(same.tokens),
             output: 0,
+            unfolded: scaled(log.sums()?.tokens),
             bytes: self.previous.len(),
             cached_bytes: same.bytes,
             folds: outcome.folds().count() as u64,

@@ -41,7 +41,30 @@ pub fn print(rows: &[(String, Figures)], setting: &Setting<'_>) {
         }
         lines(&table);
     }
+    println!(
+        "\nUnfolded, and what `infold gain` says of the same: tokens sent, cached, unfolded, cost\n"
+    );
+    let mut table = vec![words(
+        "session|sent|gain|cached|gain|unfolded|gain|cost|gain",
+    )];
+    table.extend(rows.iter().map(|(name, row)| gained(name, row)));
+    lines(&table);
     println!();
+}
+
+fn gained(name: &str, row: &Figures) -> Vec<String> {
+    let gain = row.gain;
+    vec![
+        name.to_owned(),
+        number(row.tokens),
+        number(gain.sent),
+        number(row.cached),
+        number(gain.cached),
+        number(row.unfolded),
+        number(gain.unfolded),
+        format!("${:.2}", row.cost),
+        format!("${:.2}", gain.cost),
+    ]
 }
 
 fn turns(name: &str, row: &Figures) -> Vec<String> {

@@ -172,6 +172,7 @@ impl<'a> ReplayTables<'a> {
                 "bytes": total.bytes,
                 "cached_bytes": total.cached_bytes,
                 "output_tokens": total.output,
+                "unfolded_tokens": total.unfolded,
                 "folds": total.folds,
                 "model": self.setup.model,
                 "cost": self.setup.prices.map(|_| total.cost),
@@ -332,6 +333,7 @@ struct RequestTotals {
     bytes: u64,
     cached_bytes: u64,
     output: u64,
+    unfolded: u64,
     folds: u64,
     /// Requests before which something was folded.
     passes: u64,
@@ -352,6 +354,7 @@ impl RequestTotals {
             total.bytes += request.bytes;
             total.cached_bytes += request.cached_bytes;
             total.output += request.output;
+            total.unfolded += request.unfolded;
             total.folds += request.folds;
             if request.folds > 0 {
                 total.passes += 1;

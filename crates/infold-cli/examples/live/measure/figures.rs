@@ -34,10 +34,27 @@ pub struct Figures {
     pub output: u64,
     /// What all this costs in dollars.
     pub cost: f64,
+    /// Tokens of the same requests as the client wrote them.
+    pub unfolded: u64,
+    /// What `infold gain` says of the same.
+    pub gain: Gain,
     /// What the proxy estimated for each request, against what the upstream counted.
     pub estimates: Vec<f64>,
     /// What was in view at some points: live, and folded in one go.
     pub points: Vec<Point>,
+}
+
+/// What `infold gain` says of a session, or of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Gain {
+    /// Tokens sent.
+    pub sent: u64,
+    /// Those of them that were in the cache.
+    pub cached: u64,
+    /// What they cost in dollars.
+    pub cost: f64,
+    /// Tokens of the same requests unfolded.
+    pub unfolded: u64,
 }
 
 /// What is in view at one point of a session.
@@ -84,6 +101,11 @@ impl Figures {
         self.cached += other.cached;
         self.output += other.output;
         self.cost += other.cost;
+        self.unfolded += other.unfolded;
+        self.gain.sent += other.gain.sent;
+        self.gain.cached += other.gain.cached;
+        self.gain.cost += other.gain.cost;
+        self.gain.unfolded += other.gain.unfolded;
         self.estimates.extend(&other.estimates);
         for point in &other.points {
             match self
@@ -121,6 +143,10 @@ impl Figures {
             "cached": self.cached,
             "output": self.output,
             "cost": self.cost,
+            "unfolded": self.unfolded,
+            "gain": {
+                "sent": self.gain.sent, "cached": self.gain.cached, "cost": self.gain.cost, "unfolded": self.gain.unfolded,
+            },
             "estimate": mean(&self.estimates),
             "points": self.points.iter().map(Point::json).collect::<Vec<_>>(),
         })

@@ -21,7 +21,7 @@ use infold_eval::RecordedSession;
 use infold_wire::{Message, append_plain_text};
 
 use client::Client;
-pub use figures::{Figures, InView, Point, least, mean};
+pub use figures::{Figures, Gain, InView, Point, least, mean};
 use http::Received;
 use proxy::{Folds, Proxy};
 use record::Record;
@@ -93,6 +93,7 @@ pub fn measure(session: &RecordedSession, setting: &Setting<'_>) -> Result<Measu
             run.point(percent, *place, &request)?;
         }
     }
+    run.figures.gain = proxy.gain()?;
     let (events, tasks) = proxy.events()?;
     run.figures.folds = Folds::of(&events, tasks)?;
     run.views.push(("events".to_owned(), events));
@@ -148,6 +149,11 @@ impl Run<'_> {
         let recorded = Message::parse(&self.record.messages[place].bytes);
         let output = recorded.map_or(0, |reply| infold_wire::tokens::message(&reply));
         figures.tokens += tokens;
+        let history: u64 = self.record.messages[..place]
+            .iter()
+            .map(|said| said.tokens)
+            .sum();
+        figures.unfolded += request.frame_tokens + history;
         figures.cached += cached;
         figures.output += output;
         if let Some(prices) = self.setting.prices {

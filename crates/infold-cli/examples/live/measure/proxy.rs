@@ -3,19 +3,21 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use infold_wire::quote;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Failure, Setting};
+use super::{Failure, Gain, Setting};
 
 /// The proxy. It ends, and its directory goes, when this is dropped.
 pub struct Proxy {
     address: SocketAddr,
     child: Child,
     root: TempDir,
+    infold: PathBuf,
 }
 
 /// What the proxy did to its tasks, by their events.
@@ -71,6 +73,7 @@ impl Proxy {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             child,
             root,
+            infold: infold.to_owned(),
         };
         let ready: Value = serde_json::from_str(&line)
             .map_err(|_| format!("the proxy does not listen: {}", proxy.traces()))?;
@@ -89,6 +92,28 @@ impl Proxy {
     /// What it told of itself.
     pub fn traces(&self) -> String {
         fs::read_to_string(self.root.path().join("traces")).unwrap_or_default()
+    }
+
+    /// What `infold gain` says of its tasks.
+    pub fn gain(&self) -> Result<Gain, Failure> {
+        let root = self.root.path();
+        let told = Command::new(&self.infold)
+            .args(["--json", "gain"])
+            .env_clear()
+            .env("INFOLD_CONTEXTS", root.join("contexts"))
+            .env("INFOLD_CONFIG", root.join("config.yaml"))
+            .env("HOME", root)
+            .output()?;
+        let text = String::from_utf8(told.stdout)?;
+        let total: Value = serde_json::from_str(text.lines().next().unwrap_or_default())
+            .map_err(|_| format!("no gain: {}", String::from_utf8_lossy(&told.stderr)))?;
+        let tokens = |side: &str, what: &str| total[side][what].as_u64().unwrap_or_default();
+        Ok(Gain {
+            sent: tokens("sent", "tokens"),
+            cached: tokens("sent", "cached"),
+            cost: total["sent"]["cost"].as_f64().unwrap_or_default(),
+            unfolded: tokens("unfolded", "tokens"),
+        })
     }
 
     /// The events of all its tasks, one a line, and how many tasks there are.

@@ -38,6 +38,8 @@ pub struct Recorded {
     pub blocks: Vec<Vec<Term>>,
     /// What a person typed, white space normalised, and its tokens.
     pub typed: Vec<(String, u64)>,
+    /// Its tokens.
+    pub tokens: u64,
 }
 
 impl Record {
@@ -92,12 +94,14 @@ impl Record {
         makes.sort_unstable();
         makes.dedup();
         let typed = typed(&message);
+        let tokens = infold_wire::tokens::message(&message);
         self.messages.push(Recorded {
             bytes,
             role,
             makes,
             blocks,
             typed,
+            tokens,
         });
         Ok(())
     }

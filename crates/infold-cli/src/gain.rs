@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
 use infold::Config;
-use infold::gain::{Gain, ModelFacts, Period, Spending, task_gain};
+use infold::gain::{Gain, ModelRates, Period, Spending, task_gain};
 use infold::search::{parse_end_time, parse_time};
 use infold_store::{Contexts, Metadata};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ enum Grouping {
 type GainPlace = (jiff::civil::Date, String, String, Uuid);
 
 /// A day, an agent, a model or a task, and what was saved there.
-type GainRow = (String, Gain);
+type NamedGain = (String, Gain);
 
 /// The tables show so many rows, the newest days, or where most was sent; `--json` has all.
 const MAX_SHOWN_ROWS: usize = 14;
@@ -132,7 +132,7 @@ fn read_task(
         .or(metadata.in_effect.context_length);
     let facts = |model: &str| {
         let row = config.find(model);
-        ModelFacts {
+        ModelRates {
             prices: row.and_then(|row| row.prices),
             // A task may be kept smaller than its model can take, which is no overflow.
             window: infold::models::window(model, row).max(own_window),
@@ -145,7 +145,7 @@ fn read_task(
 }
 
 /// Adds up the gains of each day, agent, model or task; days are in order, the others by what was sent.
-fn group(gains: &[(GainPlace, Gain)], by: Grouping) -> Vec<GainRow> {
+fn group(gains: &[(GainPlace, Gain)], by: Grouping) -> Vec<NamedGain> {
     let mut groups: BTreeMap<String, Gain> = BTreeMap::new();
     for ((day, agent, model, task), gain) in gains {
         let name = match by {
@@ -156,7 +156,7 @@ fn group(gains: &[(GainPlace, Gain)], by: Grouping) -> Vec<GainRow> {
         };
         *groups.entry(name).or_default() += *gain;
     }
-    let mut rows: Vec<GainRow> = groups.into_iter().collect();
+    let mut rows: Vec<NamedGain> = groups.into_iter().collect();
     if by != Grouping::Day {
         rows.sort_by_key(|(_, gain)| std::cmp::Reverse(gain.sent.tokens));
     }
@@ -224,7 +224,7 @@ fn print_total(total: &Gain, gains: &[(GainPlace, Gain)], out: &mut Output) -> C
     Ok(())
 }
 
-fn print_groups(by: Grouping, mut groups: Vec<GainRow>, out: &mut Output) -> CliResult {
+fn print_groups(by: Grouping, mut groups: Vec<NamedGain>, out: &mut Output) -> CliResult {
     let left_out = groups.len().saturating_sub(MAX_SHOWN_ROWS);
     if by == Grouping::Day {
         groups.drain(..left_out);

@@ -52,7 +52,7 @@ pub type GainKey = (Date, String);
 
 /// What is known of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ModelFacts {
+pub struct ModelRates {
     /// Its prices.
     pub prices: Option<Prices>,
     /// Its window in tokens.
@@ -113,7 +113,7 @@ impl Period {
 pub fn task_gain(
     log: &Log,
     period: Period,
-    facts: &dyn Fn(&str) -> ModelFacts,
+    facts: &dyn Fn(&str) -> ModelRates,
 ) -> Result<BTreeMap<GainKey, Gain>, LogError> {
     let base = log.own().event - 1;
     let mut walk = GainWalk::new(log, period, facts)?;
@@ -137,7 +137,7 @@ pub fn task_gain(
 struct GainWalk<'a> {
     log: &'a Log,
     period: Period,
-    facts: &'a dyn Fn(&str) -> ModelFacts,
+    facts: &'a dyn Fn(&str) -> ModelRates,
     state: State,
     /// The reply that usage was last reported for.
     answered: Option<u64>,
@@ -186,7 +186,7 @@ impl<'a> GainWalk<'a> {
     fn new(
         log: &'a Log,
         period: Period,
-        facts: &'a dyn Fn(&str) -> ModelFacts,
+        facts: &'a dyn Fn(&str) -> ModelRates,
     ) -> Result<GainWalk<'a>, LogError> {
         let own = log.own();
         let base = infold_log::Point {
@@ -238,7 +238,7 @@ impl<'a> GainWalk<'a> {
         if !self.period.holds(time) {
             return Ok(());
         }
-        let ModelFacts { prices, window } = (self.facts)(&usage.model);
+        let ModelRates { prices, window } = (self.facts)(&usage.model);
         let row = self
             .rows
             .entry((day(time), usage.model.clone()))

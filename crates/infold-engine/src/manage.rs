@@ -301,7 +301,7 @@ impl<'a> Pass<'a> {
         let window = self.aim.budget.window();
         let is_heavy = self.outcome.before.bytes > self.outcome.target.bytes;
         if is_heavy && self.outcome.before.tokens <= 4 * window {
-            self.mask(executor, mask::Gain::Enough)?;
+            self.mask(executor, mask::MaskGain::Enough)?;
         }
         if !self.is_done() && self.aim.clips {
             self.make_room(executor)?;
@@ -310,7 +310,7 @@ impl<'a> Pass<'a> {
             self.condense(executor, summarizer)?;
         }
         if !self.outcome.fits || self.outcome.after.bytes > self.outcome.target.bytes {
-            self.mask(executor, mask::Gain::Some)?;
+            self.mask(executor, mask::MaskGain::Some)?;
         }
         // A summary says more than the middle of one tool result: if clipping is enough, nothing else is hidden.
         if !self.outcome.fits && self.aim.clips && self.aim.strategy.condenses {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use infold_wire::tokens::{Encoding, count};
 
 use crate::element::{ROOT, closing, containers, document, line, opening};
-use crate::rank::{Rank, rank, scores};
+use crate::rank::{ItemRank, rank, scores};
 use crate::{Field, Form, Item, LayerState, Part, Priority, Shares, relevance};
 
 /// So much of what a caller allows is used: other tokenizers count a little more.
@@ -203,7 +203,7 @@ impl<'a> Builder<'a> {
             ranking.entry(candidate.field.part()).or_default().push(at);
         }
         let rank_of = |one: &Candidate<'_>| rank(one.field, one.item, one.relevance, request.now);
-        let ranks: Vec<Rank> = candidates.iter().map(rank_of).collect();
+        let ranks: Vec<ItemRank> = candidates.iter().map(rank_of).collect();
         for places in ranking.values_mut() {
             places.sort_unstable_by(|a, b| {
                 let best_first = ranks[*b].partial_cmp(&ranks[*a]);

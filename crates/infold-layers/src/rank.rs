@@ -7,10 +7,10 @@ const RECENT_MILLIS: u64 = 60_000;
 
 /// What makes an item be taken before others of its part: its priority, whether it is the only one of its field, whether it
 /// is recent, its relevance and its time.
-pub type Rank = (i64, bool, bool, f64, Option<u64>);
+pub type ItemRank = (i64, bool, bool, f64, Option<u64>);
 
 /// Returns the rank of an item; `now` is in milliseconds since 1970.
-pub fn rank(field: Field, item: &Item, relevance: Option<f64>, now: u64) -> Rank {
+pub fn rank(field: Field, item: &Item, relevance: Option<f64>, now: u64) -> ItemRank {
     let is_fresh = |time: u64| now.saturating_sub(time) < RECENT_MILLIS;
     let is_recent = field == Field::Observations && item.time.is_some_and(is_fresh);
     // A phase is worth more than the last of many permissions.

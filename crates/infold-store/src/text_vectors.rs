@@ -15,13 +15,13 @@ const MAX_BYTES: u64 = 64 << 20;
 /// From this size on only vectors that were used last are kept.
 const FULL_BYTES: usize = 32 << 20;
 
-type Key = [u8; 32];
+type VectorKey = [u8; 32];
 
 /// Vectors of texts, each by a hash of the model and the text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextVectors {
-    vectors: HashMap<Key, Vec<f32>>,
-    used: HashSet<Key>,
+    vectors: HashMap<VectorKey, Vec<f32>>,
+    used: HashSet<VectorKey>,
 }
 
 impl TextVectors {
@@ -41,7 +41,7 @@ impl TextVectors {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let size = |vector: &Vec<f32>| size_of::<Key>() + 4 + 4 * vector.len();
+        let size = |vector: &Vec<f32>| size_of::<VectorKey>() + 4 + 4 * vector.len();
         let total: usize = self.vectors.values().map(size).sum();
         let keeps_all = total <= FULL_BYTES;
         let mut out = Vec::with_capacity(total);
@@ -73,7 +73,7 @@ impl TextVectors {
     }
 }
 
-fn key(model: &str, text: &str) -> Key {
+fn key(model: &str, text: &str) -> VectorKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(model.as_bytes());
     hasher.update(b"\0");

@@ -55,13 +55,13 @@ pub struct Converter {
     /// Results that wait for the others of their round.
     results: Vec<NeutralBlock<'static>>,
     /// The only message with results so far if it is native, and the calls that they answer.
-    native: Option<(Vec<u8>, Vec<AnsweredCall>)>,
+    native: Option<(Vec<u8>, Vec<CallWithResult>)>,
     /// User content beside the results of a round.
     beside: Vec<NeutralBlock<'static>>,
 }
 
 /// The id and the name of the call that a result answers, if it answers one.
-type AnsweredCall = Option<(String, String)>;
+type CallWithResult = Option<(String, String)>;
 
 impl Converter {
     /// Creates a converter to a wire.
@@ -209,7 +209,7 @@ impl Converter {
         }
     }
 
-    fn add_results(&mut self, neutral: NeutralMessage<'_>, answered: Vec<AnsweredCall>) {
+    fn add_results(&mut self, neutral: NeutralMessage<'_>, answered: Vec<CallWithResult>) {
         let mut answered = answered.into_iter();
         for block in neutral.blocks {
             let NeutralBlock::Result {

@@ -23,7 +23,7 @@ mod structure;
 
 use std::ops::Range;
 
-pub(crate) use escapes::{Replacement, Unescaped, replace_at_levels};
+pub(crate) use escapes::{EscapedReplacement, Unescaped, replace_at_levels};
 pub use matches::{
     redact_data, redact_fragment, redact_json, redact_matches, redact_record, redact_text,
     visit_texts,

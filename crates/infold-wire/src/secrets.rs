@@ -21,7 +21,7 @@ pub use infold_secrets::rule_count;
 use infold_secrets::{Finding, find, marker};
 
 use crate::edits::{ByteEdit, splice, splice_json};
-use crate::redact::{Replacement, Unescaped, replace_at_levels};
+use crate::redact::{EscapedReplacement, Unescaped, replace_at_levels};
 use crate::{Json, JsonKind, quote};
 
 /// A secret that was found, with no more of it than its start.
@@ -254,7 +254,7 @@ impl SecretReplacer {
         changed
     }
 
-    fn in_text(&mut self, text: &str, name: &str) -> Vec<Replacement> {
+    fn in_text(&mut self, text: &str, name: &str) -> Vec<EscapedReplacement> {
         if is_blob(text) {
             return Vec::new();
         }

@@ -99,7 +99,7 @@ pub fn edit_tools(
 }
 
 /// Where an entry of a list keeps its tools.
-enum Entry<'a> {
+enum ToolListEntry<'a> {
     /// It is a tool.
     Tool(ListedTool<'a>),
     /// Its members are tools, or lists of them, as on Gemini's wire.
@@ -108,13 +108,13 @@ enum Entry<'a> {
     Namespace(Option<Json<'a>>, Json<'a>),
 }
 
-fn entry<'a>(json: Json<'a>, prefix: Option<Json<'a>>) -> Entry<'a> {
+fn entry<'a>(json: Json<'a>, prefix: Option<Json<'a>>) -> ToolListEntry<'a> {
     let [kind, name, function, custom, tools] =
         json.pick(["type", "name", "function", "custom", "tools"]);
     let [server, toolset] = json.pick(["server_label", "mcp_server_name"]);
     let is_object = |json: &Json<'_>| json.kind() == JsonKind::Object;
     let tool = |name, prefix, schema| {
-        Entry::Tool(ListedTool {
+        ToolListEntry::Tool(ListedTool {
             name,
             prefix,
             definition: json,
@@ -125,10 +125,10 @@ fn entry<'a>(json: Json<'a>, prefix: Option<Json<'a>>) -> Entry<'a> {
         return tool(inner.get("name"), prefix, schema(inner));
     }
     if kind.is_none() && name.is_none() {
-        return Entry::Members(json);
+        return ToolListEntry::Members(json);
     }
     if let Some(list) = tools.filter(|it| it.kind() == JsonKind::Array) {
-        return Entry::Namespace(name, list);
+        return ToolListEntry::Namespace(name, list);
     }
     if let Some(server) = server.or(toolset) {
         return tool(None, Some(server), None);
@@ -166,9 +166,9 @@ fn read_list<'a>(list: Json<'a>, prefix: Option<Json<'a>>, found: &mut dyn FnMut
     let single = (list.kind() == JsonKind::Object).then_some(list);
     for json in list.elements().chain(single) {
         match entry(json, prefix) {
-            Entry::Tool(tool) => found(tool),
-            Entry::Namespace(name, list) => read_list(list, name, found),
-            Entry::Members(json) => {
+            ToolListEntry::Tool(tool) => found(tool),
+            ToolListEntry::Namespace(name, list) => read_list(list, name, found),
+            ToolListEntry::Members(json) => {
                 for (name, value) in json.members() {
                     if is_declarations(name) {
                         read_list(value, None, found);
@@ -205,9 +205,9 @@ impl Editor<'_> {
     /// Edits an element; returns whether a tool is left of it.
     fn entry(&mut self, json: Json<'_>, prefix: Option<Json<'_>>) -> bool {
         match entry(json, prefix) {
-            Entry::Tool(tool) => self.tool(tool),
-            Entry::Namespace(name, list) => self.list(list, name),
-            Entry::Members(json) => {
+            ToolListEntry::Tool(tool) => self.tool(tool),
+            ToolListEntry::Namespace(name, list) => self.list(list, name),
+            ToolListEntry::Members(json) => {
                 let mut ranges = Vec::new();
                 let mut kept = Vec::new();
                 for (name, value) in json.members() {

@@ -65,7 +65,7 @@ fn keep_nearest(nearest: &mut Option<Mismatch>, mismatch: Mismatch) {
 
 /// Where a word of a claim was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Location {
+enum EvidencePlace {
     /// In the range of words that is compared.
     Here,
     /// Elsewhere in the user's messages close by.
@@ -98,21 +98,21 @@ fn judge(claim: &UserClaim, evidence: &Evidence<'_>) -> Result<(), Mismatch> {
     if any == 0 || claim.quotes.is_empty() && 2 * any < claim.words.len() {
         return Err(Mismatch::Words(missing_words(claim, &positions)));
     }
-    let around: Vec<Location> = claim
+    let around: Vec<EvidencePlace> = claim
         .words
         .iter()
         .map(|word| locate_around(word, evidence))
         .collect();
     let mut nearest: Option<Mismatch> = None;
     for (start, end) in evidence.said.spans() {
-        let found: Vec<Location> = positions
+        let found: Vec<EvidencePlace> = positions
             .iter()
             .zip(&around)
             .map(|(positions, around)| {
                 if positions.iter().any(|at| (start..end).contains(at)) {
-                    Location::Here
+                    EvidencePlace::Here
                 } else if !positions.is_empty() {
-                    Location::Near
+                    EvidencePlace::Near
                 } else {
                     *around
                 }
@@ -135,13 +135,13 @@ fn missing_words(claim: &UserClaim, positions: &[Vec<usize>]) -> Vec<String> {
 }
 
 /// Finds a word in the messages around.
-fn locate_around(word: &Word, evidence: &Evidence<'_>) -> Location {
+fn locate_around(word: &Word, evidence: &Evidence<'_>) -> EvidencePlace {
     if evidence
         .near
         .iter()
         .any(|said| !said.positions(word).is_empty())
     {
-        Location::Near
+        EvidencePlace::Near
     } else if word.kind == WordKind::Plain
         && !word.is_action()
         && !word.is_costly()
@@ -149,19 +149,19 @@ fn locate_around(word: &Word, evidence: &Evidence<'_>) -> Location {
             .context
             .is_some_and(|said| !said.positions(word).is_empty())
     {
-        Location::Context
+        EvidencePlace::Context
     } else {
-        Location::Nowhere
+        EvidencePlace::Nowhere
     }
 }
 
 /// Checks that every word of a claim is the user's; a few plain ones may come from the context.
-fn check_words(claim: &UserClaim, found: &[Location]) -> Result<(), Mismatch> {
-    let count = |what: Location| found.iter().filter(|found| **found == what).count();
+fn check_words(claim: &UserClaim, found: &[EvidencePlace]) -> Result<(), Mismatch> {
+    let count = |what: EvidencePlace| found.iter().filter(|found| **found == what).count();
     let all = claim.words.len();
     let located = || claim.words.iter().zip(found);
     let missing: Vec<String> = located()
-        .filter(|(_, found)| **found == Location::Nowhere)
+        .filter(|(_, found)| **found == EvidencePlace::Nowhere)
         .map(|(word, _)| word.text.clone())
         .collect();
     if !missing.is_empty() {
@@ -170,14 +170,15 @@ fn check_words(claim: &UserClaim, found: &[Location]) -> Result<(), Mismatch> {
     if !claim.quotes.is_empty() && !claim.strict {
         return Ok(());
     }
-    let here = count(Location::Here);
-    let context = count(Location::Context);
+    let here = count(EvidencePlace::Here);
+    let context = count(EvidencePlace::Context);
     let max_context = if claim.strict {
         0
     } else {
         (all / 3).max(usize::from(all == 2))
     };
-    let costly_here = located().all(|(word, found)| !word.is_costly() || *found == Location::Here);
+    let costly_here =
+        located().all(|(word, found)| !word.is_costly() || *found == EvidencePlace::Here);
     if here as f64 >= MIN_SHARE * all as f64 && context <= max_context && costly_here {
         Ok(())
     } else {

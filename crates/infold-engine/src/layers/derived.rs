@@ -22,7 +22,7 @@ const MAX_TURN_BYTES: usize = 4000;
 
 /// What was found on the way back from the end, newest first.
 #[derive(Default)]
-struct Found {
+struct DerivedItems {
     turns: Vec<Item>,
     observations: Vec<Item>,
     failures: Vec<Item>,
@@ -38,7 +38,7 @@ pub fn fill(
     shown: &Shown,
     turns: usize,
 ) -> Result<(), LogError> {
-    let mut found = Found::default();
+    let mut found = DerivedItems::default();
     let mut left = MAX_MESSAGES;
     'path: for run in shown.path().into_iter().rev() {
         for seq in run.seqs().rev() {
@@ -63,7 +63,7 @@ pub fn fill(
     Ok(())
 }
 
-fn look(log: &Log, seq: Seq, turns: usize, found: &mut Found) -> Result<(), LogError> {
+fn look(log: &Log, seq: Seq, turns: usize, found: &mut DerivedItems) -> Result<(), LogError> {
     let record = log.record(seq)?;
     let before = match seq.prev() {
         Some(before) => log.record(before)?.sums.bytes,
@@ -108,7 +108,7 @@ fn look(log: &Log, seq: Seq, turns: usize, found: &mut Found) -> Result<(), LogE
     Ok(())
 }
 
-impl Found {
+impl DerivedItems {
     fn observe(&mut self, tool: &str, result: &RecordedResult, time: u64) {
         let text = cut(result.text.trim(), MAX_OBSERVATION_BYTES);
         if text.is_empty() {

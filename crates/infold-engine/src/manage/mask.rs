@@ -12,7 +12,7 @@ use crate::PassAction;
 
 /// How much masking must free to be worth it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gain {
+pub enum MaskGain {
     /// All that is needed: else a summary is written anyway, and the prefix changes twice.
     Enough,
     /// Any amount.
@@ -30,7 +30,7 @@ impl Pass<'_> {
     pub(super) fn mask(
         &mut self,
         executor: &mut Executor<'_>,
-        gain: Gain,
+        gain: MaskGain,
     ) -> Result<(), ManageError> {
         if !self.aim.strategy.masks {
             return Ok(());
@@ -55,7 +55,7 @@ impl Pass<'_> {
         let gained: u64 = tokens.map(|size| size.saturating_sub(MARKER_TOKENS)).sum();
         let bytes: u64 = chosen.iter().map(|part| part.size.bytes).sum();
         let enough = gained >= need.tokens && bytes >= need.bytes;
-        if gain == Gain::Enough && !enough {
+        if gain == MaskGain::Enough && !enough {
             return Ok(());
         }
         let mut folds = Vec::new();

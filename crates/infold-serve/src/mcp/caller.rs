@@ -15,7 +15,7 @@ const MAX_MESSAGES: u64 = 16;
 
 /// A call in the log of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordedCall {
+pub struct CallerCall {
     /// The task.
     pub task: Uuid,
     /// The message with the call.
@@ -31,7 +31,7 @@ pub fn find(
     rows: &[TaskRow],
     tool: &str,
     arguments: &Map<String, Value>,
-) -> Option<RecordedCall> {
+) -> Option<CallerCall> {
     let json = Value::Object(arguments.clone()).to_string();
     let json = Json::parse(json.as_bytes()).ok()?;
     let wanted: BTreeSet<(String, String)> = argument_values(json).into_iter().collect();
@@ -39,7 +39,7 @@ pub fn find(
     let mut calls = running.take(MAX_TASKS).filter_map(|row| {
         let task = row.uuid;
         let seq = waiting_call(&contexts.read(task).ok()?, tool, &wanted)?;
-        Some(RecordedCall { task, seq })
+        Some(CallerCall { task, seq })
     });
     let found = calls.next()?;
     calls.next().is_none().then_some(found)

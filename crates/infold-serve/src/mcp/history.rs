@@ -8,7 +8,7 @@ use infold_wire::lookup::LookupNames;
 use uuid::Uuid;
 
 use super::arguments::Arguments;
-use super::caller::{self, RecordedCall};
+use super::caller::{self, CallerCall};
 use super::{Scope, ToolFailure};
 
 /// Takes a step on a task and says what it did, in one line.
@@ -30,11 +30,11 @@ pub struct History {
 }
 
 /// The tasks of a call: those in scope, and the caller's own.
-pub(super) struct Reach {
+pub(super) struct HistoryReach {
     /// The tasks in scope and the caller's own, newest activity first.
     pub rows: Vec<TaskRow>,
     /// The call in the log of the conversation that it comes from, if that can be told.
-    pub call: Option<RecordedCall>,
+    pub call: Option<CallerCall>,
 }
 
 /// So many tasks are named where one has to be chosen.
@@ -68,10 +68,14 @@ impl History {
     }
 
     /// Finds the tasks of a call.
-    pub(super) fn reach(&self, tool: &str, arguments: &Arguments) -> Result<Reach, ToolFailure> {
+    pub(super) fn reach(
+        &self,
+        tool: &str,
+        arguments: &Arguments,
+    ) -> Result<HistoryReach, ToolFailure> {
         let mut rows = self.scope.rows(&self.contexts)?;
         if let Scope::Task(_) = self.scope {
-            return Ok(Reach { rows, call: None });
+            return Ok(HistoryReach { rows, call: None });
         }
         let all = match self.scope {
             Scope::All => None,
@@ -85,7 +89,7 @@ impl History {
         if let Some(row) = row.filter(|row| rows.iter().all(|other| other.uuid != row.uuid)) {
             rows.insert(0, row);
         }
-        Ok(Reach { rows, call })
+        Ok(HistoryReach { rows, call })
     }
 
     /// Finds the one task that a call is about: the named one, the caller's own, or the only one.
@@ -106,7 +110,7 @@ impl History {
     }
 
     /// Finds a task by its name, if it is in reach.
-    pub(super) fn named(&self, name: &str, reach: &Reach) -> Result<Uuid, ToolFailure> {
+    pub(super) fn named(&self, name: &str, reach: &HistoryReach) -> Result<Uuid, ToolFailure> {
         Contexts::resolve_among(name, &reach.rows).map_err(|error| {
             let is_unknown = matches!(error, TaskError::Unknown { .. });
             let failure = ToolFailure::from(error);

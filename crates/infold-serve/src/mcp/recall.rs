@@ -47,15 +47,15 @@ impl From<LogError> for RecallFailure {
 }
 
 /// Why no further message is read.
-enum Stop {
+enum RecallStop {
     /// The page is full.
     Full,
     Log(LogError),
 }
 
-impl From<LogError> for Stop {
-    fn from(error: LogError) -> Stop {
-        Stop::Log(error)
+impl From<LogError> for RecallStop {
+    fn from(error: LogError) -> RecallStop {
+        RecallStop::Log(error)
     }
 }
 
@@ -84,13 +84,13 @@ pub fn recalled(log: &Log, range: &str, offset: usize) -> Result<String, RecallF
             if page.put(PagePart::Message(message.seq), &text) {
                 Ok(())
             } else {
-                Err(Stop::Full)
+                Err(RecallStop::Full)
             }
         });
         match read {
             Ok(()) => {}
-            Err(Stop::Full) => break,
-            Err(Stop::Log(error)) => return Err(error.into()),
+            Err(RecallStop::Full) => break,
+            Err(RecallStop::Log(error)) => return Err(error.into()),
         }
     }
     Ok(page.finish(last))

@@ -5,7 +5,7 @@ use infold_store::TaskRow;
 use infold_wire::shorten;
 use uuid::Uuid;
 
-use super::history::Reach;
+use super::history::HistoryReach;
 use super::{History, ToolFailure, recall, view};
 
 /// A task or a fold in a list.
@@ -101,7 +101,7 @@ impl History {
     /// Finds a task by its name, if it is in scope: who reads a resource cannot be told.
     fn in_scope(&self, name: &str) -> Result<Uuid, ToolFailure> {
         let rows = self.scope.rows(&self.contexts)?;
-        self.named(name, &Reach { rows, call: None })
+        self.named(name, &HistoryReach { rows, call: None })
     }
 }
 

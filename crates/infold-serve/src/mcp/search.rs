@@ -7,7 +7,7 @@ use infold_log::{Past as _, Place, Role, Seq};
 use infold_store::{Log, SearchAnswer, SearchHit, TaskRow, iso};
 
 use super::arguments::Arguments;
-use super::caller::RecordedCall;
+use super::caller::CallerCall;
 use super::echo::is_echo;
 use super::history::MAX_RESULT_CHARS;
 use super::{History, Scope, ToolFailure};
@@ -78,7 +78,7 @@ pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFa
 fn search_own(
     history: &History,
     query: &SearchQuery,
-    call: RecordedCall,
+    call: CallerCall,
 ) -> Result<SearchAnswer, ToolFailure> {
     let hidden = SearchQuery {
         only_hidden: true,

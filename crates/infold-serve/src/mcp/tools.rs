@@ -14,14 +14,14 @@ pub struct Tool {
     pub name: &'static str,
     /// What a model reads of it.
     pub about: &'static str,
-    pub parameters: &'static [Parameter],
+    pub parameters: &'static [ToolParameter],
     /// Whether it changes a conversation.
     pub writes: bool,
     run: fn(&History, &Arguments) -> Result<String, ToolFailure>,
 }
 
 /// An argument of a tool.
-pub struct Parameter {
+pub struct ToolParameter {
     name: &'static str,
     about: &'static str,
     /// Its JSON type.
@@ -31,8 +31,8 @@ pub struct Parameter {
     is_required: bool,
 }
 
-const fn text(name: &'static str, about: &'static str) -> Parameter {
-    Parameter {
+const fn text(name: &'static str, about: &'static str) -> ToolParameter {
+    ToolParameter {
         name,
         about,
         kind: "string",
@@ -41,16 +41,16 @@ const fn text(name: &'static str, about: &'static str) -> Parameter {
     }
 }
 
-const fn number(name: &'static str, about: &'static str) -> Parameter {
-    Parameter {
+const fn number(name: &'static str, about: &'static str) -> ToolParameter {
+    ToolParameter {
         kind: "integer",
         ..text(name, about)
     }
 }
 
 /// A list of texts.
-const fn list(name: &'static str, about: &'static str) -> Parameter {
-    Parameter {
+const fn list(name: &'static str, about: &'static str) -> ToolParameter {
+    ToolParameter {
         kind: "array",
         ..text(name, about)
     }
@@ -61,21 +61,21 @@ const fn choice(
     name: &'static str,
     values: &'static [&'static str],
     about: &'static str,
-) -> Parameter {
-    Parameter {
+) -> ToolParameter {
+    ToolParameter {
         values,
         ..text(name, about)
     }
 }
 
-const fn required(parameter: Parameter) -> Parameter {
-    Parameter {
+const fn required(parameter: ToolParameter) -> ToolParameter {
+    ToolParameter {
         is_required: true,
         ..parameter
     }
 }
 
-const TASK: Parameter = text(
+const TASK: ToolParameter = text(
     "task",
     "A conversation, by the beginning of its id; this one if it is left out",
 );
@@ -212,7 +212,7 @@ impl Tool {
     }
 }
 
-impl Parameter {
+impl ToolParameter {
     fn schema(&self) -> Value {
         let mut schema = json!({"type": self.kind, "description": self.about});
         if self.kind == "array" {

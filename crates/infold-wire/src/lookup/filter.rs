@@ -54,7 +54,7 @@ pub struct RoundOutcome {
 
 /// What becomes of an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CallVerdict {
     /// It goes on byte for byte.
     Pass,
     /// The client does not see it.
@@ -333,38 +333,38 @@ impl ReplyFilter {
         }
         let verdict = match Json::parse(data) {
             Ok(json) if json.kind() == JsonKind::Object => self.verdict(&name, json),
-            Ok(_) => Verdict::Pass,
+            Ok(_) => CallVerdict::Pass,
             Err(_) => self.unparsed_verdict(&name, data.trim_ascii()),
         };
-        if verdict != Verdict::Pass {
+        if verdict != CallVerdict::Pass {
             // The end of the line before, if that came by itself.
             let own = own.iter().flatten();
             out.extend(own.take_while(|byte| b"\r\n".contains(byte)));
         }
         match (verdict, own) {
-            (Verdict::Pass, Some(own)) => out.extend_from_slice(&own),
-            (Verdict::Pass, None) => self.frame(&name, &String::from_utf8_lossy(data), out),
-            (Verdict::Change(data), _) => self.frame(&name, &data, out),
-            (Verdict::Hold(data), _) => self.held.push(HeldEvent { name, data }),
-            (Verdict::Drop, _) => {}
+            (CallVerdict::Pass, Some(own)) => out.extend_from_slice(&own),
+            (CallVerdict::Pass, None) => self.frame(&name, &String::from_utf8_lossy(data), out),
+            (CallVerdict::Change(data), _) => self.frame(&name, &data, out),
+            (CallVerdict::Hold(data), _) => self.held.push(HeldEvent { name, data }),
+            (CallVerdict::Drop, _) => {}
         }
     }
 
     /// Decides on an event whose data is no JSON.
-    fn unparsed_verdict(&mut self, name: &[u8], data: &[u8]) -> Verdict {
+    fn unparsed_verdict(&mut self, name: &[u8], data: &[u8]) -> CallVerdict {
         match data {
-            b"[DONE]" if self.state.holds_end() => Verdict::Hold("[DONE]".to_owned()),
-            b"[DONE]" | b"" => Verdict::Pass,
+            b"[DONE]" if self.state.holds_end() => CallVerdict::Hold("[DONE]".to_owned()),
+            b"[DONE]" | b"" => CallVerdict::Pass,
             // A provider may put an error in any words.
-            _ if name == b"error" => Verdict::Pass,
+            _ if name == b"error" => CallVerdict::Pass,
             _ => {
                 self.has_unreadable = true;
-                Verdict::Drop
+                CallVerdict::Drop
             }
         }
     }
 
-    fn verdict(&mut self, name: &[u8], json: Json<'_>) -> Verdict {
+    fn verdict(&mut self, name: &[u8], json: Json<'_>) -> CallVerdict {
         let state = &mut self.state;
         match self.wire {
             Wire::Chat => chat::event(state, json),

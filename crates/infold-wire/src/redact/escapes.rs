@@ -10,20 +10,20 @@ use crate::scan::decode_escape;
 const MAX_ESCAPE_LEVELS: usize = 16;
 
 /// A match, and what replaces it: a text without quotes, backslashes and control characters, so that it reads the same at every level.
-pub(crate) type Replacement = (Range<usize>, String);
+pub(crate) type EscapedReplacement = (Range<usize>, String);
 
 /// Replaces the matches after the escapes of `text` are resolved `first_level` times, and after each further time. None if
 /// nothing is found.
 pub(crate) fn replace_at_levels(
     text: &str,
     first_level: usize,
-    find: &mut dyn FnMut(&str) -> Vec<Replacement>,
+    find: &mut dyn FnMut(&str) -> Vec<EscapedReplacement>,
 ) -> Option<String> {
     let mut replaced: Option<String> = None;
     let mut unescaped = Unescaped::new(text, first_level);
     for level in first_level..first_level + MAX_ESCAPE_LEVELS {
         let found = find(&unescaped.text).into_iter();
-        let edits: Vec<Replacement> = found
+        let edits: Vec<EscapedReplacement> = found
             .map(|(range, new)| (unescaped.original(&range), new))
             .collect();
         if !edits.is_empty() {

@@ -29,7 +29,7 @@ pub fn redact_matches(
         role: read.role(),
         ..MatchReplacer::new(marker, find)
     };
-    let mut bytes = replacer.value(read.json(), Scope::Structure);
+    let mut bytes = replacer.value(read.json(), MatchScope::Structure);
     if read.form() == Form::Item(Item::Reasoning) && replacer.matches > 0 {
         bytes = Some(redact_message(message, marker)?);
     }
@@ -48,7 +48,7 @@ pub fn visit_texts(message: &[u8], take: &mut dyn FnMut(&str)) -> Result<(), Mes
         joins_members: false,
         ..MatchReplacer::new("", &mut find)
     };
-    replacer.value(read.json(), Scope::Structure);
+    replacer.value(read.json(), MatchScope::Structure);
     Ok(())
 }
 
@@ -62,7 +62,7 @@ pub fn redact_json(
         joins_members: false,
         ..MatchReplacer::new(marker, find)
     };
-    let bytes = replacer.value(Json::parse(json)?, Scope::Structure);
+    let bytes = replacer.value(Json::parse(json)?, MatchScope::Structure);
     Ok(replacer.finish(bytes))
 }
 
@@ -74,7 +74,7 @@ pub fn redact_data(
 ) -> Result<RedactedMatches, JsonError> {
     let mut replacer = MatchReplacer::new(marker, find);
     let json = Json::parse(json)?;
-    let bytes = replacer.value(json, Scope::Data);
+    let bytes = replacer.value(json, MatchScope::Data);
     let bytes = replacer.unless_spanned(json, bytes);
     Ok(replacer.finish(bytes))
 }
@@ -93,7 +93,7 @@ pub fn redact_record(
         placeholder: Some(placeholder),
         ..MatchReplacer::new(marker, find)
     };
-    let bytes = replacer.value(Json::parse(json)?, Scope::Structure);
+    let bytes = replacer.value(Json::parse(json)?, MatchScope::Structure);
     Ok(replacer.finish(bytes))
 }
 
@@ -113,7 +113,7 @@ pub fn redact_fragment(text: &str, marker: &str, find: &mut FindMatches<'_>) -> 
 
 /// The part of a message that a value belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum MatchScope {
     /// A member that providers document: its name and its numbers stay.
     Structure,
     /// Any other member: all of it is content but what messages may be paired by.
@@ -172,14 +172,14 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
     }
 
     /// Returns the scope of the value of a member whose object has the scope `scope`.
-    fn member_scope(&self, scope: Scope, name: &[u8]) -> Scope {
+    fn member_scope(&self, scope: MatchScope, name: &[u8]) -> MatchScope {
         let is_data = contains(TOOL_DATA, name) || self.is_record() && name == b"toolUseResult";
-        if scope == Scope::Data || is_data {
-            Scope::Data
-        } else if scope == Scope::Structure && self.is_documented(name) {
-            Scope::Structure
+        if scope == MatchScope::Data || is_data {
+            MatchScope::Data
+        } else if scope == MatchScope::Structure && self.is_documented(name) {
+            MatchScope::Structure
         } else {
-            Scope::Unknown
+            MatchScope::Unknown
         }
     }
 
@@ -211,7 +211,7 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
     }
 
     /// Returns the new bytes of a value; none if they stay.
-    fn value(&mut self, json: Json<'_>, scope: Scope) -> Option<Vec<u8>> {
+    fn value(&mut self, json: Json<'_>, scope: MatchScope) -> Option<Vec<u8>> {
         match json.kind() {
             JsonKind::String => self.string(json),
             JsonKind::Number | JsonKind::Bool => self.scalar(json, scope),
@@ -222,7 +222,7 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
                     let mut bytes = self.value(element, scope);
                     if is_thought(element) {
                         lost_thought |= bytes.is_some();
-                    } else if lost_thought && scope != Scope::Data {
+                    } else if lost_thought && scope != MatchScope::Data {
                         // The signature of a thought stands on a part behind it.
                         let now = bytes.unwrap_or_else(|| element.bytes().to_vec());
                         bytes = Some(without_signatures(now));
@@ -236,7 +236,7 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
         }
     }
 
-    fn object(&mut self, json: Json<'_>, scope: Scope) -> Option<Vec<u8>> {
+    fn object(&mut self, json: Json<'_>, scope: MatchScope) -> Option<Vec<u8>> {
         let mut edits = Vec::new();
         let start = json.range().start;
         let kind = json.get("type").map(Json::name).unwrap_or_default();
@@ -244,19 +244,19 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
         let mut removed_images = 0;
         for (key, value) in json.members() {
             let name = key.name();
-            if scope != Scope::Data && self.is_structure(&name, value) {
+            if scope != MatchScope::Data && self.is_structure(&name, value) {
                 self.count_left(value);
                 continue;
             }
-            if scope != Scope::Structure || !self.is_documented(&name) {
+            if scope != MatchScope::Structure || !self.is_documented(&name) {
                 edits.extend(self.string(key).map(|bytes| (key.range(), bytes)));
             }
             let value_scope = self.member_scope(scope, &name);
-            let mut bytes = if *name == *b"images" && value_scope == Scope::Structure {
+            let mut bytes = if *name == *b"images" && value_scope == MatchScope::Structure {
                 let kept = self.images(value);
                 removed_images = kept.as_ref().map_or(0, |(_, removed)| *removed);
                 kept.map(|(kept, _)| kept)
-            } else if value_scope == Scope::Data && scope != Scope::Data {
+            } else if value_scope == MatchScope::Data && scope != MatchScope::Data {
                 self.tool_data(&name, value)
             } else {
                 self.value(value, value_scope)
@@ -271,9 +271,9 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
                 bytes = bytes.map(|bytes| without_texts(bytes, self.marker));
             }
             let between = &json.bytes()[key.range().end - start..value.range().start - start];
-            if value_scope != Scope::Structure && self.match_spans(key, between, value) {
+            if value_scope != MatchScope::Structure && self.match_spans(key, between, value) {
                 let is_json = *name == *b"arguments" && holds_json(value);
-                let marker = if is_json && scope != Scope::Data {
+                let marker = if is_json && scope != MatchScope::Data {
                     redacted_arguments(self.marker)
                 } else {
                     self.marker.to_owned()
@@ -285,14 +285,14 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
         let breaks_media = std::mem::replace(&mut self.breaks_media, breaks_outer);
         let mut changed = splice_json(json, edits)?;
         if breaks_media {
-            let is_output = scope != Scope::Structure;
+            let is_output = scope != MatchScope::Structure;
             let media = redacted_media(json, &kind, is_output, self.role, self.marker);
             if media.is_some() {
                 return media;
             }
             self.breaks_media = true;
         }
-        if scope == Scope::Data {
+        if scope == MatchScope::Data {
             return Some(changed);
         }
         if removed_images > 0 {
@@ -310,10 +310,10 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
             .as_deref()
             .and_then(|text| Json::parse(text.as_bytes()).ok());
         let Some((text, inner)) = text.as_deref().zip(inner) else {
-            let bytes = self.value(value, Scope::Data);
+            let bytes = self.value(value, MatchScope::Data);
             return self.unless_spanned(value, bytes);
         };
-        let bytes = self.value(inner, Scope::Data);
+        let bytes = self.value(inner, MatchScope::Data);
         let bytes = self.unless_spanned(inner, bytes)?;
         let whole = splice(text.as_bytes(), &[(inner.range(), bytes)]);
         Some(quote(&String::from_utf8_lossy(&whole)).into_bytes())
@@ -345,7 +345,7 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
     fn images(&mut self, json: Json<'_>) -> Option<(Vec<u8>, usize)> {
         let all: Vec<Json<'_>> = json.elements().collect();
         let mut kept = all.clone();
-        kept.retain(|image| self.value(*image, Scope::Structure).is_none());
+        kept.retain(|image| self.value(*image, MatchScope::Structure).is_none());
         let removed = all.len() - kept.len();
         let kept: Vec<&[u8]> = kept.iter().map(|image| image.bytes()).collect();
         let kept = [b"[".as_slice(), &kept.join(&b","[..]), b"]"].concat();
@@ -374,13 +374,13 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
     }
 
     /// Replaces a number or a boolean. In a documented member it stays.
-    fn scalar(&mut self, json: Json<'_>, scope: Scope) -> Option<Vec<u8>> {
-        if scope == Scope::Structure && !self.counts_left {
+    fn scalar(&mut self, json: Json<'_>, scope: MatchScope) -> Option<Vec<u8>> {
+        if scope == MatchScope::Structure && !self.counts_left {
             return None;
         }
         let text = std::str::from_utf8(json.bytes()).ok()?;
         let found = (self.find)(text);
-        if scope == Scope::Structure {
+        if scope == MatchScope::Structure {
             self.left += found.len();
             return None;
         }
@@ -398,7 +398,7 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
         let text = json.text()?;
         if text.starts_with(['{', '['])
             && let Ok(inner) = Json::parse(text.as_bytes())
-            && let Some(changed) = self.value(inner, Scope::Data)
+            && let Some(changed) = self.value(inner, MatchScope::Data)
         {
             let whole = splice(text.as_bytes(), &[(inner.range(), changed)]);
             // Matches that span several of the inner values are found in the text as a whole.

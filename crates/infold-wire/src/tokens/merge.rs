@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::vocabulary::{NO_RANK, Rank, Vocabulary};
+use super::vocabulary::{MergeRank, NO_RANK, Vocabulary};
 
 /// The size of a window; twice the length of the longest token.
 const WINDOW_BYTES: usize = 256;
@@ -67,7 +67,12 @@ fn merge_long(vocabulary: &Vocabulary, piece: &[u8]) -> (u64, usize) {
 }
 
 /// Returns the tokens of a window, each with its end.
-fn tokens(vocabulary: &Vocabulary, piece: &[u8], start: usize, size: usize) -> Vec<(Rank, usize)> {
+fn tokens(
+    vocabulary: &Vocabulary,
+    piece: &[u8],
+    start: usize,
+    size: usize,
+) -> Vec<(MergeRank, usize)> {
     let end = piece.len().min(start + size);
     let bytes = &piece[start..end];
     match size {
@@ -78,7 +83,7 @@ fn tokens(vocabulary: &Vocabulary, piece: &[u8], start: usize, size: usize) -> V
 
 /// A piece that is being merged. Parts stand at the place of their first byte.
 struct MergeWindow<const N: usize> {
-    ranks: [Rank; N],
+    ranks: [MergeRank; N],
     /// The distance to the next part.
     lengths: [u16; N],
     /// The length of the part before.
@@ -127,12 +132,16 @@ impl<const N: usize> MergeWindow<N> {
                 return;
             }
             let at = lowest as usize % WINDOW_BYTES;
-            self.merge_at(at, (lowest as usize / WINDOW_BYTES) as Rank, vocabulary);
+            self.merge_at(
+                at,
+                (lowest as usize / WINDOW_BYTES) as MergeRank,
+                vocabulary,
+            );
             self.count -= 1;
         }
     }
 
-    fn merge_at(&mut self, at: usize, rank: Rank, vocabulary: &Vocabulary) {
+    fn merge_at(&mut self, at: usize, rank: MergeRank, vocabulary: &Vocabulary) {
         let gone = at + self.lengths[at] as usize;
         let next = gone + self.lengths[gone] as usize;
         self.ranks[at] = rank;
@@ -162,7 +171,7 @@ impl<const N: usize> MergeWindow<N> {
         self.lowest[block] = pairs.iter().fold(NEVER, |a, b| a.min(*b));
     }
 
-    fn tokens(&self, start: usize) -> Vec<(Rank, usize)> {
+    fn tokens(&self, start: usize) -> Vec<(MergeRank, usize)> {
         let mut out = Vec::with_capacity(self.count);
         let mut at = 0;
         while at < self.size {
@@ -175,7 +184,7 @@ impl<const N: usize> MergeWindow<N> {
 }
 
 /// A rank and a place in one number, ordered by rank. A rank has eighteen bits.
-fn pair(rank: Rank, at: usize) -> i32 {
+fn pair(rank: MergeRank, at: usize) -> i32 {
     match rank {
         NO_RANK => NEVER,
         _ => rank as i32 * WINDOW_BYTES as i32 + at as i32,
@@ -185,14 +194,14 @@ fn pair(rank: Rank, at: usize) -> i32 {
 /// A token of a piece that is too large for a window.
 #[derive(Clone, Copy)]
 struct LargeToken {
-    rank: Rank,
+    rank: MergeRank,
     before: u32,
     after: u32,
     /// The token that it forms with the next one.
-    makes: Rank,
+    makes: MergeRank,
 }
 
-fn merge_large(vocabulary: &Vocabulary, piece: &[u8], start: usize) -> Vec<(Rank, usize)> {
+fn merge_large(vocabulary: &Vocabulary, piece: &[u8], start: usize) -> Vec<(MergeRank, usize)> {
     let end = piece.len() as u32;
     let mut parts: Vec<LargeToken> = piece
         .iter()
@@ -205,14 +214,15 @@ fn merge_large(vocabulary: &Vocabulary, piece: &[u8], start: usize) -> Vec<(Rank
         })
         .collect();
     let mut heap = BinaryHeap::with_capacity(parts.len());
-    let look = |parts: &mut [LargeToken], at: u32, heap: &mut BinaryHeap<Reverse<(Rank, u32)>>| {
-        let LargeToken { rank, after, .. } = parts[at as usize];
-        let makes = parts
-            .get(after as usize)
-            .map_or(NO_RANK, |next| vocabulary.merged(rank, next.rank));
-        parts[at as usize].makes = makes;
-        heap.extend((makes != NO_RANK).then_some(Reverse((makes, at))));
-    };
+    let look =
+        |parts: &mut [LargeToken], at: u32, heap: &mut BinaryHeap<Reverse<(MergeRank, u32)>>| {
+            let LargeToken { rank, after, .. } = parts[at as usize];
+            let makes = parts
+                .get(after as usize)
+                .map_or(NO_RANK, |next| vocabulary.merged(rank, next.rank));
+            parts[at as usize].makes = makes;
+            heap.extend((makes != NO_RANK).then_some(Reverse((makes, at))));
+        };
     for at in 0..end {
         look(&mut parts, at, &mut heap);
     }

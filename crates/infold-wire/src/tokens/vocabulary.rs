@@ -5,17 +5,17 @@ use std::sync::OnceLock;
 use super::Encoding;
 
 /// A token's index in the vocabulary. Of two merges the one with the lower rank comes first.
-pub type Rank = u32;
+pub type MergeRank = u32;
 
 /// The rank of no token.
-pub const NO_RANK: Rank = Rank::MAX;
+pub const NO_RANK: MergeRank = MergeRank::MAX;
 
 /// The tokens of an encoding, to be found by their bytes and by the two that make them.
 pub struct Vocabulary {
     /// The rank of each single byte.
-    pub bytes: [Rank; 256],
+    pub bytes: [MergeRank; 256],
     /// The tokens of two bytes.
-    of_bytes: Vec<Rank>,
+    of_bytes: Vec<MergeRank>,
     /// All tokens, one behind the other.
     text: Vec<u8>,
     /// Where each token ends in `text`.
@@ -72,7 +72,7 @@ impl Vocabulary {
 
     /// Returns the token that two tokens form.
     #[inline]
-    pub fn merged(&self, left: Rank, right: Rank) -> Rank {
+    pub fn merged(&self, left: MergeRank, right: MergeRank) -> MergeRank {
         let key = key(left, right);
         let hash = mix(key);
         let bit = (hash >> (64 - FILTER_BITS)) as usize;
@@ -86,7 +86,7 @@ impl Vocabulary {
                 return NO_RANK;
             }
             if entry >> RANK_BITS == key {
-                return entry as Rank & RANK_MASK;
+                return entry as MergeRank & RANK_MASK;
             }
             at = (at + 1) & (self.pairs.len() - 1);
         }
@@ -94,18 +94,18 @@ impl Vocabulary {
 
     /// Returns the token that two bytes form.
     #[inline]
-    pub fn of_bytes(&self, left: u8, right: u8) -> Rank {
+    pub fn of_bytes(&self, left: u8, right: u8) -> MergeRank {
         self.of_bytes[(left as usize) << 8 | right as usize]
     }
 
     /// Returns whether two adjacent tokens are not merged.
-    pub fn are_apart(&self, left: Rank, right: Rank) -> bool {
+    pub fn are_apart(&self, left: MergeRank, right: MergeRank) -> bool {
         let both = [self.token(left), self.token(right)].concat();
         super::merge::ends(self, &both) == [self.token(left).len(), both.len()]
     }
 
     /// Returns a token's bytes.
-    pub fn token(&self, rank: Rank) -> &[u8] {
+    pub fn token(&self, rank: MergeRank) -> &[u8] {
         let rank = rank as usize;
         let start = match rank {
             0 => 0,
@@ -123,7 +123,7 @@ impl Vocabulary {
         (hash >> (64 - self.pairs.len().trailing_zeros())) as usize
     }
 
-    fn insert(&mut self, rank: Rank) {
+    fn insert(&mut self, rank: MergeRank) {
         let hash = hash(self.token(rank));
         let mut at = self.slot(hash);
         while self.whole[at] != EMPTY_SLOT {
@@ -132,7 +132,7 @@ impl Vocabulary {
         self.whole[at] = mark(hash) & !RANK_MASK | rank;
     }
 
-    fn insert_pair(&mut self, left: Rank, right: Rank, rank: Rank) {
+    fn insert_pair(&mut self, left: MergeRank, right: MergeRank, rank: MergeRank) {
         let key = key(left, right);
         let hash = mix(key);
         let bit = (hash >> (64 - FILTER_BITS)) as usize;
@@ -182,7 +182,7 @@ fn read(data: &[u8], bits: u32) -> Vocabulary {
     read
 }
 
-fn key(left: Rank, right: Rank) -> u64 {
+fn key(left: MergeRank, right: MergeRank) -> u64 {
     (left as u64) << RANK_BITS | right as u64
 }
 

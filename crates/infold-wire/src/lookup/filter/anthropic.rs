@@ -1,12 +1,12 @@
 //! Events of an Anthropic message.
 
-use super::{FilterState, Verdict, changed};
+use super::{CallVerdict, FilterState, changed};
 use crate::Json;
 use crate::lookup::calls::strip_list;
 use crate::message::block_is;
 use crate::reply::growing_json::{pick, raw, text_of, token_count, with_members};
 
-pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Verdict {
+pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> CallVerdict {
     let [kind, message, index, block, usage] = pick("type message index content_block usage", json);
     let kind = kind.map(Json::name);
     match kind.as_deref().unwrap_or(name) {
@@ -24,13 +24,13 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
                     state.lookups += count - left.len();
                     let content = Some(format!("[{}]", left.join(",")));
                     let message = with_members(message, &[("content", content)]);
-                    return Verdict::Change(with_members(json, &[("message", Some(message))]));
+                    return CallVerdict::Change(with_members(json, &[("message", Some(message))]));
                 }
             }
             if state.is_first() {
-                Verdict::Pass
+                CallVerdict::Pass
             } else {
-                Verdict::Drop
+                CallVerdict::Drop
             }
         }
         b"content_block_start" => {
@@ -51,24 +51,24 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
         b"message_delta" => {
             state.report(usage);
             if state.holds_end() {
-                return Verdict::Hold(raw(json));
+                return CallVerdict::Hold(raw(json));
             }
-            changed(json, &of_later_round(state)).map_or(Verdict::Pass, Verdict::Change)
+            changed(json, &of_later_round(state)).map_or(CallVerdict::Pass, CallVerdict::Change)
         }
-        b"message_stop" if state.holds_end() => Verdict::Hold(raw(json)),
-        _ => Verdict::Pass,
+        b"message_stop" if state.holds_end() => CallVerdict::Hold(raw(json)),
+        _ => CallVerdict::Pass,
     }
 }
 
 /// Gives an event of a block the index that the client knows it by.
-fn at_its_place(state: &FilterState, json: Json<'_>, index: Option<Json<'_>>) -> Verdict {
+fn at_its_place(state: &FilterState, json: Json<'_>, index: Option<Json<'_>>) -> CallVerdict {
     let index = token_count(index);
     match state.indexes.get(&index).copied() {
-        Some(None) => Verdict::Drop,
+        Some(None) => CallVerdict::Drop,
         Some(Some(place)) if place != index => {
-            Verdict::Change(with_members(json, &[("index", Some(place.to_string()))]))
+            CallVerdict::Change(with_members(json, &[("index", Some(place.to_string()))]))
         }
-        Some(Some(_)) | None => Verdict::Pass,
+        Some(Some(_)) | None => CallVerdict::Pass,
     }
 }
 

@@ -1,13 +1,13 @@
 //! Chunks of a chat completion.
 
-use super::{FilterState, Verdict, changed};
+use super::{CallVerdict, FilterState, changed};
 use crate::reply::chat_calls::CallPlaces;
 use crate::reply::growing_json::{
     array, first_choice, pick, raw, text_of, token_count, with_members,
 };
 use crate::{Json, JsonKind};
 
-pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
+pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> CallVerdict {
     let [id, created, choices, usage] = pick("id created choices usage", json);
     state.remember(id, created);
     state.report(usage);
@@ -16,10 +16,10 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
     let Some(choice) = first_choice(choices) else {
         return match changed(json, &changes) {
             // Nobody who is judged may ask for other choices.
-            _ if has_choices && state.held.has_judge() => Verdict::Drop,
-            _ if state.holds_end() => Verdict::Hold(raw(json)),
-            Some(data) => Verdict::Change(data),
-            None => Verdict::Pass,
+            _ if has_choices && state.held.has_judge() => CallVerdict::Drop,
+            _ if state.holds_end() => CallVerdict::Hold(raw(json)),
+            Some(data) => CallVerdict::Change(data),
+            None => CallVerdict::Pass,
         };
     };
     let [delta, message, finish] = choice.pick(["delta", "message", "finish_reason"]);
@@ -42,7 +42,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
     if let Some(said) = delta.or(message).filter(|_| !of_said.is_empty()) {
         let said = with_members(said, &of_said);
         if !is_end && !says_something(Json::checked(said.as_bytes())) {
-            return Verdict::Drop;
+            return CallVerdict::Drop;
         }
         of_choice.push((if is_whole { "message" } else { "delta" }, Some(said)));
     }
@@ -55,9 +55,9 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
         changes.push(("choices", Some(format!("[{choice}]"))));
     }
     if is_end && state.holds_end() {
-        return Verdict::Hold(changed(json, &changes).unwrap_or_else(|| raw(json)));
+        return CallVerdict::Hold(changed(json, &changes).unwrap_or_else(|| raw(json)));
     }
-    changed(json, &changes).map_or(Verdict::Pass, Verdict::Change)
+    changed(json, &changes).map_or(CallVerdict::Pass, CallVerdict::Change)
 }
 
 /// Returns whether a chunk begins a call whose name is not all there yet, and may become that of a look-up: such a call has to be

@@ -1,20 +1,20 @@
 //! Chunks of a Gemini reply.
 
-use super::{FilterState, Verdict, changed};
+use super::{CallVerdict, FilterState, changed};
 use crate::Json;
 use crate::lookup::calls::strip_list;
 use crate::reply::growing_json::{array, first_choice, pick, raw, with_members};
 
-pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
+pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> CallVerdict {
     let [id, candidates, usage] = pick("responseId candidates usageMetadata", json);
     state.remember(id, None);
     state.report(usage);
     let mut changes = of_later_round(state, json);
     let Some(candidate) = first_choice(candidates) else {
         return match changed(json, &changes) {
-            _ if state.holds_end() => Verdict::Hold(raw(json)),
-            Some(data) => Verdict::Change(data),
-            None => Verdict::Pass,
+            _ if state.holds_end() => CallVerdict::Hold(raw(json)),
+            Some(data) => CallVerdict::Change(data),
+            None => CallVerdict::Pass,
         };
     };
     let [content, finish] = candidate.pick(["content", "finishReason"]);
@@ -31,7 +31,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
         if left.len() < count {
             state.lookups += count - left.len();
             if left.is_empty() && !is_end {
-                return Verdict::Drop;
+                return CallVerdict::Drop;
             }
             let content = with_members(content, &[("parts", array(&left))]);
             let candidate = with_members(candidate, &[("content", Some(content))]);
@@ -39,9 +39,9 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
         }
     }
     if is_end && state.holds_end() {
-        return Verdict::Hold(changed(json, &changes).unwrap_or_else(|| raw(json)));
+        return CallVerdict::Hold(changed(json, &changes).unwrap_or_else(|| raw(json)));
     }
-    changed(json, &changes).map_or(Verdict::Pass, Verdict::Change)
+    changed(json, &changes).map_or(CallVerdict::Pass, CallVerdict::Change)
 }
 
 /// Returns what is left of the last chunk.

@@ -1,6 +1,6 @@
 //! Lines of an Ollama reply.
 
-use super::{FilterState, Verdict, changed};
+use super::{CallVerdict, FilterState, changed};
 use crate::Json;
 use crate::lookup::calls::strip_list;
 use crate::reply::growing_json::{array, object, pick, raw, with_members};
@@ -15,7 +15,7 @@ pub(in crate::lookup) const COUNTS: [&str; 6] = [
     "eval_duration",
 ];
 
-pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
+pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> CallVerdict {
     let [message, done, created] = pick("message done created_at", json);
     state.remember(created, None);
     state.report(Some(Json::checked(counts(json).as_bytes())));
@@ -29,20 +29,20 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> Verdict {
             state.lookups += count - left.len();
             let message = with_members(message, &[("tool_calls", array(&left))]);
             if !is_end && !says_something(Json::checked(message.as_bytes())) {
-                return Verdict::Drop;
+                return CallVerdict::Drop;
             }
             changes.push(("message", Some(message)));
         }
     }
     if is_end && state.holds_end() {
-        return Verdict::Hold(changed(json, &changes).unwrap_or_else(|| raw(json)));
+        return CallVerdict::Hold(changed(json, &changes).unwrap_or_else(|| raw(json)));
     }
     if is_end && !state.is_first() {
         let summed = state.summed_usage().unwrap_or_default();
         let summed = summed_counts(&summed);
         changes.extend(summed);
     }
-    changed(json, &changes).map_or(Verdict::Pass, Verdict::Change)
+    changed(json, &changes).map_or(CallVerdict::Pass, CallVerdict::Change)
 }
 
 /// Returns what is left of the last line.

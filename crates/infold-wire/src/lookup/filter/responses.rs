@@ -1,11 +1,11 @@
 //! Events of a response.
 
-use super::{FilterState, Verdict, changed};
+use super::{CallVerdict, FilterState, changed};
 use crate::lookup::HeldCalls;
 use crate::reply::growing_json::{pick, raw, token_count, with_members};
 use crate::{Json, JsonKind};
 
-pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Verdict {
+pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> CallVerdict {
     let keys = "type response item output_index sequence_number";
     let [kind, response, item, index, sequence] = pick(keys, json);
     if let (None, Some(first)) = (state.next_sequence, sequence) {
@@ -17,7 +17,7 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
     match (kind, response) {
         (b"response.created" | b"response.in_progress" | b"response.queued", Some(response)) => {
             if !state.is_first() {
-                return Verdict::Drop;
+                return CallVerdict::Drop;
             }
             let [id, created] = response.pick(["id", "created_at"]);
             state.remember(id, created);
@@ -35,7 +35,7 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
         ) => {
             state.report(response.get("usage"));
             if state.holds_end() {
-                return Verdict::Hold(raw(json));
+                return CallVerdict::Hold(raw(json));
             }
             let of_response = of_response(state, response);
             if let Some(response) = changed(response, &of_response) {
@@ -46,7 +46,7 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
             if let Some(index) = index {
                 let index = token_count(Some(index));
                 match place(state, index, item) {
-                    None => return Verdict::Drop,
+                    None => return CallVerdict::Drop,
                     Some(place) if place != index => {
                         changes.push(("output_index", Some(place.to_string())));
                     }
@@ -59,7 +59,7 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Ver
         }
     }
     changes.extend(numbered(state, sequence));
-    changed(json, &changes).map_or(Verdict::Pass, Verdict::Change)
+    changed(json, &changes).map_or(CallVerdict::Pass, CallVerdict::Change)
 }
 
 /// Remembers the items of an event that are whole.

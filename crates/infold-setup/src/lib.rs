@@ -21,9 +21,23 @@ mod toml;
 mod dotenv;
 mod flow;
 mod edit;
+mod mcp;
+mod agent;
+mod file;
+mod state;
+mod apply;
+mod diff;
 
+pub use agent::{
+    Agent, Change, Plan, PlanError, Surroundings, Target, Upstream, UpstreamProblem, empty,
+};
+pub use apply::{ApplyError, FileChange, Restored, file_changes, undo_agent, write_agent};
+pub use diff::diff;
 pub use edit::{
     Applied, Around, EditError, Syntax, SyntaxError, Unset, get, is_blank, path_text, read, set,
     unset,
 };
+pub use file::{FileError, check_writable, read as read_file};
+pub use mcp::{McpForm, ServerEntry};
+pub use state::{AgentRecord, FileRecord, State, StateError};
 pub use tree::Step;

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::config::{user_directory, with_tilde};
 use crate::error::{CliError, CliResult};
 use crate::mcp::command_entry;
-use crate::output::{BAD, DIM, GOOD, Output, note, one_line, paint, say};
+use crate::output::{BAD, DIM, GOOD, Output, note, one_line, paint, printable, say};
 use crate::serve::DEFAULT_PORT;
 
 /// The arguments of `infold setup`.
@@ -290,16 +290,23 @@ fn out_of(
         out.line(format!("  {name}{is_new}"))?;
         for line in diff(&change.before, &change.after) {
             let style = if line.starts_with('+') { GOOD } else { BAD };
-            out.line(format!(
-                "    {}",
-                paint(style, infold_wire::shorten(&line, 200))
-            ))?;
+            out.line(format!("    {}", paint(style, cut(&line))))?;
         }
     }
     for text in notes {
         out.line(format!("  {}", paint(DIM, format!("note: {text}"))))?;
     }
     Ok(())
+}
+
+/// A line as it stands, without control characters and not too long for a screen.
+fn cut(line: &str) -> String {
+    const MAX_COLUMNS: usize = 200;
+    let line = printable(line);
+    match line.char_indices().nth(MAX_COLUMNS) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
 }
 
 fn report_refusal(out: &mut Output, agent: Agent, error: &ApplyError) -> CliResult {

@@ -15,6 +15,8 @@ pub struct State {
     pub agents: Vec<AgentRecord>,
     /// The unit of the server, if one was installed.
     pub unit: Option<PathBuf>,
+    /// The directories that were made for the record itself, outermost first.
+    directories: Vec<PathBuf>,
 }
 
 /// What was done for one agent.
@@ -87,17 +89,26 @@ impl State {
         Ok(State {
             agents: agents.ok_or_else(|| damaged("a member is missing".to_owned()))?,
             unit: value["unit"].as_str().map(PathBuf::from),
+            directories: paths(&value["directories"]),
         })
     }
 
     /// Writes the record; an empty one is removed.
-    pub fn save(&self, path: &Path) -> Result<(), StateError> {
+    pub fn save(&mut self, path: &Path) -> Result<(), StateError> {
         let current = file::read(path)?;
         if self.agents.is_empty() && self.unit.is_none() {
-            return Ok(file::remove(path, &[])?);
+            return Ok(file::remove(path, &self.directories)?);
         }
+        if current.is_none() {
+            self.directories = file::missing_directories(path);
+        }
+        let directories: Vec<String> = self
+            .directories
+            .iter()
+            .map(|dir| dir.display().to_string())
+            .collect();
         let agents: Vec<Value> = self.agents.iter().map(AgentRecord::to_json).collect();
-        let value = json!({"version": VERSION, "agents": agents, "unit": self.unit.as_ref().map(|unit| unit.display().to_string())});
+        let value = json!({"version": VERSION, "agents": agents, "directories": directories, "unit": self.unit.as_ref().map(|unit| unit.display().to_string())});
         let text = format!("{value:#}\n");
         match current {
             Some(current) => file::replace(&current, &text)?,

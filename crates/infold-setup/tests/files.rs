@@ -106,8 +106,6 @@ impl Home {
         }
         let mut out = Vec::new();
         walk(&self.path(""), &mut out);
-        // The directory of the record stays.
-        out.retain(|(path, ..)| !path.ends_with("state"));
         out
     }
 }

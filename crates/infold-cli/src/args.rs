@@ -93,7 +93,7 @@ pub enum CliCommand {
     Serve(serve::ServeArgs),
     /// Run an agent through a proxy of its own; exits with the agent's exit code
     Wrap(serve::WrapArgs),
-    /// Put the proxy between installed agents and their models: show, write, prove, check, undo
+    /// Put the proxy between agents and their models: show, write, prove, check, undo
     Setup(setup::SetupArgs),
     /// Serve the history to agents as tools: search, recall, view (Model Context Protocol)
     Mcp(mcp::McpArgs),

@@ -152,7 +152,7 @@ impl<'a> Context<'a> {
             .map(|set| set.value)
             .filter(|port| *port != 0);
         let port = args.port.or(configured).unwrap_or(DEFAULT_PORT);
-        let named = named.filter(|file| !file.as_os_str().is_empty());
+        let named = named.filter(|file| !file.as_os_str().is_empty() && *file != Path::new("/dev/null"));
         let named = named.map(|file| std::path::absolute(file).unwrap_or(file.to_owned()));
         Ok(Context {
             base: format!("http://127.0.0.1:{port}"),

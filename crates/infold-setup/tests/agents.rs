@@ -190,7 +190,11 @@ fn codex_with_its_own_provider_another_one_and_a_subscription() {
     let home = Home::default().file(".codex/auth.json", login);
     let shown = home.diff(Agent::Codex);
     assert!(
-        shown.contains("responses: https://chatgpt.com/backend-api/codex"),
+        shown.contains("responses: https://chatgpt.com\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("http://127.0.0.1:7333/backend-api/codex"),
         "{shown}"
     );
     assert!(!format!("{shown}{:?}", home.plan(Agent::Codex)).contains("SECRET"));

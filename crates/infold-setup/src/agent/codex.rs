@@ -9,8 +9,10 @@ use crate::edit::{Syntax, read};
 use crate::mcp::McpForm;
 use crate::tree::Step;
 
-/// Where requests go that are paid by a ChatGPT subscription.
-const CHATGPT: &str = "https://chatgpt.com/backend-api/codex";
+/// Where requests go that are paid by a ChatGPT subscription, and below which path. The path has no
+/// version, and so it is the client's: the proxy passes it on as it is.
+const CHATGPT: &str = "https://chatgpt.com";
+const CHATGPT_PATH: &str = "/backend-api/codex";
 
 pub(super) fn directory(at: &Surroundings<'_>) -> PathBuf {
     at.named("CODEX_HOME", ".codex")
@@ -22,14 +24,18 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
     let provider = provider(&config);
     if provider == "openai" {
         let path = Step::keys(&["openai_base_url"]);
-        let is_set = config.get(&path).is_some();
-        plan.address(&config, path, to, "/v1", "responses")?;
-        if !is_set && has_chatgpt_login(at) {
+        let own = config.get(&path);
+        let is_ours = |url: &String| url.ends_with(CHATGPT_PATH) && url.starts_with(to.base);
+        let is_free = own.as_ref().is_none_or(is_ours);
+        if is_free && has_chatgpt_login(at) {
+            plan.address(&config, path, to, CHATGPT_PATH, "responses")?;
             plan.upstream(&config.file, "responses", CHATGPT)?;
             let text = format!(
                 "Codex is signed in with ChatGPT: the proxy sends its requests to {CHATGPT}, with its login"
             );
             plan.notes.push(text);
+        } else {
+            plan.address(&config, path, to, "/v1", "responses")?;
         }
     } else {
         let path = Step::keys(&["model_providers", &provider, "base_url"]);

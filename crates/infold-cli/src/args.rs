@@ -10,7 +10,7 @@ use infold_store::{Durability, Metadata, Status};
 
 use crate::{
     ask, condense, config, count, enqueue, eval, export, fetch, fold, gain, import, layers, manage,
-    mcp, models, provider, redact, run, search, serve, state, tools, work,
+    mcp, models, provider, redact, run, search, serve, setup, state, tools, work,
 };
 
 /// Stores everything an agent has said and seen, and folds it to fit the model's window.
@@ -93,6 +93,8 @@ pub enum CliCommand {
     Serve(serve::ServeArgs),
     /// Run an agent through a proxy of its own; exits with the agent's exit code
     Wrap(serve::WrapArgs),
+    /// Put the proxy between agents and their models: show, write, prove, check, undo
+    Setup(setup::SetupArgs),
     /// Serve the history to agents as tools: search, recall, view (Model Context Protocol)
     Mcp(mcp::McpArgs),
     /// Put issues and merge requests that have a label into the queue
@@ -230,6 +232,7 @@ impl CliCommand {
                 | CliCommand::Work(_)
                 | CliCommand::Serve(_)
                 | CliCommand::Wrap(_)
+                | CliCommand::Setup(_)
                 | CliCommand::Mcp(_)
                 | CliCommand::Fetch(_)
                 | CliCommand::Provider(_)

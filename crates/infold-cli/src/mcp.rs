@@ -2,6 +2,8 @@
 
 mod agent_config;
 
+pub use agent_config::command_entry;
+
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +18,8 @@ use crate::error::{CliError, CliResult};
 use crate::output::{Output, note, report_repairs, warn};
 use crate::serve::start_tracing;
 use crate::task_lock::acquire;
-use agent_config::{Agent, DEFAULT_ADDRESS, ServerEntry};
+use agent_config::{Agent, DEFAULT_ADDRESS, address_entry};
+use infold_setup::ServerEntry;
 
 /// The arguments of `infold mcp`.
 #[derive(Debug, Args)]
@@ -112,7 +115,7 @@ impl McpArgs {
                 },
                 (None, None) => None,
             };
-            return Ok(ServerEntry::address(address, scope));
+            return Ok(address_entry(address, scope));
         }
         let mut words = vec!["mcp".to_owned()];
         let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
@@ -133,7 +136,7 @@ impl McpArgs {
                 .filter(|(_, set)| *set)
                 .map(|(flag, _)| flag.to_owned()),
         );
-        Ok(ServerEntry::command(words))
+        Ok(command_entry(words))
     }
 }
 

@@ -29,6 +29,7 @@ fn the_first_page_names_every_command() {
       work         Carry out the tasks of the queue
       serve        Run the proxy between agents and their models, so that conversations fit
       wrap         Run an agent through a proxy of its own; exits with the agent's exit code
+      setup        Put the proxy between agents and their models: show, write, prove, check, undo
       mcp          Serve the history to agents as tools: search, recall, view (Model Context Protocol)
       fetch        Put issues and merge requests that have a label into the queue
       provider     List model providers and check whether they answer

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use infold_provider::percent_encode;
-use serde_json::{Value, json};
+use infold_setup::{McpForm, ServerEntry, empty};
 
-use crate::error::CliResult;
+use crate::error::{CliError, CliResult};
 use crate::output::{Output, note};
 
 /// The address of a server with the default settings.
@@ -27,27 +27,17 @@ pub enum Agent {
     Opencode,
 }
 
-/// How an agent reaches the server.
-pub enum ServerEntry {
-    /// It starts a command: the program and its arguments.
-    Command(String, Vec<String>),
-    /// It sends requests to an address.
-    Address(String),
+/// Starts this program with arguments.
+pub fn command_entry(arguments: Vec<String>) -> ServerEntry {
+    ServerEntry::Command(program(), arguments)
 }
 
-impl ServerEntry {
-    /// Starts this program with arguments.
-    pub fn command(arguments: Vec<String>) -> ServerEntry {
-        ServerEntry::Command(program(), arguments)
-    }
-
-    /// Sends requests to an address, perhaps with a scope.
-    pub fn address(address: &str, scope: Option<(&str, String)>) -> ServerEntry {
-        ServerEntry::Address(match scope {
-            Some((name, value)) => format!("{address}?{name}={}", percent_encode(&value)),
-            None => address.to_owned(),
-        })
-    }
+/// Sends requests to an address, perhaps with a scope.
+pub fn address_entry(address: &str, scope: Option<(&str, String)>) -> ServerEntry {
+    ServerEntry::Address(match scope {
+        Some((name, value)) => format!("{address}?{name}={}", percent_encode(&value)),
+        None => address.to_owned(),
+    })
 }
 
 /// Returns `infold` if that starts this program, else its path.
@@ -68,41 +58,37 @@ fn program() -> String {
 
 /// Prints the entry for an agent; where it belongs is said on standard error.
 pub fn print(agent: Agent, entry: &ServerEntry, out: &mut Output) -> CliResult {
-    let (text, place) = match agent {
-        Agent::Claude => (pretty(&claude(entry)), claude_place(entry)),
-        Agent::Codex => (codex(entry), "add this to ~/.codex/config.toml".to_owned()),
+    let (form, place) = match agent {
+        Agent::Claude => (McpForm::Claude, claude_place(entry)),
+        Agent::Codex => (
+            McpForm::Codex,
+            "add this to ~/.codex/config.toml".to_owned(),
+        ),
         Agent::Gemini => (
-            pretty(&gemini(entry)),
+            McpForm::Gemini,
             "merge this into ~/.gemini/settings.json, or .gemini/settings.json of the project"
                 .to_owned(),
         ),
         Agent::Goose => (
-            goose(entry),
+            McpForm::Goose,
             "add this to ~/.config/goose/config.yaml, below its `extensions:` if it has one"
                 .to_owned(),
         ),
         Agent::Opencode => (
-            pretty(&opencode(entry)),
+            McpForm::Opencode,
             "merge this into opencode.json of the project, or ~/.config/opencode/opencode.json"
                 .to_owned(),
         ),
     };
+    let syntax = form.syntax();
+    let written = infold_setup::set(syntax, empty(syntax), &form.path(), &form.value(entry));
+    let (text, _) = written
+        .map_err(CliError::usage)?
+        .ok_or_else(|| CliError::usage("there is nothing to print"))?;
     out.raw(text.as_bytes())?;
     out.finish()?;
     note(out.is_json(), place);
     Ok(())
-}
-
-fn pretty(value: &Value) -> String {
-    format!("{value:#}\n")
-}
-
-fn claude(entry: &ServerEntry) -> Value {
-    let server = match entry {
-        ServerEntry::Command(program, words) => json!({"command": program, "args": words}),
-        ServerEntry::Address(address) => json!({"type": "http", "url": address}),
-    };
-    json!({"mcpServers": {"infold": server}})
 }
 
 fn claude_place(entry: &ServerEntry) -> String {
@@ -123,57 +109,4 @@ fn shell_word(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// JSON texts and lists of them are TOML too.
-fn codex(entry: &ServerEntry) -> String {
-    match entry {
-        ServerEntry::Command(program, words) => format!(
-            "[mcp_servers.infold]\ncommand = {}\nargs = {}\n",
-            json!(program),
-            json!(words)
-        ),
-        ServerEntry::Address(address) => {
-            format!("[mcp_servers.infold]\nurl = {}\n", json!(address))
-        }
-    }
-}
-
-fn gemini(entry: &ServerEntry) -> Value {
-    let server = match entry {
-        ServerEntry::Command(program, words) => json!({"command": program, "args": words}),
-        ServerEntry::Address(address) => json!({"httpUrl": address}),
-    };
-    json!({"mcpServers": {"infold": server}})
-}
-
-/// JSON texts and lists of them are YAML too.
-fn goose(entry: &ServerEntry) -> String {
-    let server = match entry {
-        ServerEntry::Command(program, words) => format!(
-            "    type: stdio\n    cmd: {}\n    args: {}\n",
-            json!(program),
-            json!(words)
-        ),
-        ServerEntry::Address(address) => {
-            format!("    type: streamable_http\n    uri: {}\n", json!(address))
-        }
-    };
-    format!(
-        "extensions:\n  infold:\n    enabled: true\n    name: infold\n    \
-         description: Searches and reads the whole conversation, hidden messages too\n{server}    timeout: 60\n"
-    )
-}
-
-fn opencode(entry: &ServerEntry) -> Value {
-    let server = match entry {
-        ServerEntry::Command(program, words) => {
-            let command: Vec<&String> = std::iter::once(program).chain(words).collect();
-            json!({"type": "local", "command": command, "enabled": true})
-        }
-        ServerEntry::Address(address) => {
-            json!({"type": "remote", "url": address, "enabled": true})
-        }
-    };
-    json!({"$schema": "https://opencode.ai/config.json", "mcp": {"infold": server}})
 }

@@ -271,10 +271,7 @@ fn a_configuration_is_printed_for_each_agent() {
     {
       "mcpServers": {
         "infold": {
-          "args": [
-            "mcp",
-            "--write"
-          ],
+          "args": ["mcp", "--write"],
           "command": "INFOLD"
         }
       }
@@ -283,17 +280,15 @@ fn a_configuration_is_printed_for_each_agent() {
 
     $ codex --task @
     [mcp_servers.infold]
+    args = ["mcp", "--task", "@"]
     command = "INFOLD"
-    args = ["mcp","--task","@"]
     ! add this to ~/.codex/config.toml
 
     $ gemini
     {
       "mcpServers": {
         "infold": {
-          "args": [
-            "mcp"
-          ],
+          "args": ["mcp"],
           "command": "INFOLD"
         }
       }
@@ -303,26 +298,20 @@ fn a_configuration_is_printed_for_each_agent() {
     $ goose --all
     extensions:
       infold:
+        args: ["mcp", "--all"]
+        cmd: INFOLD
+        description: "Searches and reads the whole conversation, hidden messages too"
         enabled: true
         name: infold
-        description: Searches and reads the whole conversation, hidden messages too
-        type: stdio
-        cmd: "INFOLD"
-        args: ["mcp","--all"]
         timeout: 60
+        type: stdio
     ! add this to ~/.config/goose/config.yaml, below its `extensions:` if it has one
 
     $ opencode --contexts c
     {
-      "$schema": "https://opencode.ai/config.json",
       "mcp": {
         "infold": {
-          "command": [
-            "INFOLD",
-            "mcp",
-            "--contexts",
-            "DIR/c"
-          ],
+          "command": ["INFOLD", "mcp", "--contexts", "DIR/c"],
           "enabled": true,
           "type": "local"
         }
@@ -359,17 +348,16 @@ fn a_configuration_is_printed_for_each_agent() {
     $ goose --http
     extensions:
       infold:
+        description: "Searches and reads the whole conversation, hidden messages too"
         enabled: true
         name: infold
-        description: Searches and reads the whole conversation, hidden messages too
-        type: streamable_http
-        uri: "http://127.0.0.1:7333/infold/mcp"
         timeout: 60
+        type: streamable_http
+        uri: http://127.0.0.1:7333/infold/mcp
     ! add this to ~/.config/goose/config.yaml, below its `extensions:` if it has one
 
     $ opencode --http
     {
-      "$schema": "https://opencode.ai/config.json",
       "mcp": {
         "infold": {
           "enabled": true,

@@ -1,0 +1,492 @@
+//! `infold setup`: puts the proxy between the agents of this machine and their models.
+
+mod programs;
+mod server;
+mod scripted_model;
+mod proof;
+mod check;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use infold::Config;
+use infold_setup::{
+    Agent, ApplyError, FileChange, Plan, PlanError, Restored, ServerEntry, State, Surroundings,
+    Target, diff, file_changes, read_file, undo_agent, write_agent,
+};
+use serde_json::{Value, json};
+
+use crate::config::{user_directory, with_tilde};
+use crate::error::{CliError, CliResult};
+use crate::mcp::command_entry;
+use crate::output::{BAD, DIM, GOOD, Output, note, one_line, paint, printable, say};
+use crate::serve::DEFAULT_PORT;
+
+/// The arguments of `infold setup`.
+#[derive(Debug, Args)]
+pub struct SetupArgs {
+    /// Change the configuration of these agents, start the server and prove that it works
+    #[arg(long, value_name = "AGENT", num_args = 1.., conflicts_with_all = ["undo", "check"])]
+    write: Vec<String>,
+    /// Do that for every agent that is found
+    #[arg(long, conflicts_with_all = ["write", "undo", "check", "prove"])]
+    all: bool,
+    /// Take everything back, or what was done for these agents
+    #[arg(long, value_name = "AGENT", num_args = 0.., conflicts_with_all = ["check", "prove"])]
+    undo: Option<Vec<String>>,
+    /// Say which agents go through the proxy, which do not, and why; exits with 1 if one does not
+    #[arg(long, conflicts_with = "prove")]
+    check: bool,
+    /// Prove that these agents go through, or all that were set up; changes nothing
+    #[arg(long, value_name = "AGENT", num_args = 0.., conflicts_with = "write")]
+    prove: Option<Vec<String>>,
+    /// Do not prove it after --write
+    #[arg(long)]
+    no_prove: bool,
+    /// Do not start the server
+    #[arg(long)]
+    no_service: bool,
+    /// Leave out the MCP server with search and recall
+    #[arg(long)]
+    no_mcp: bool,
+    /// The port of the proxy [default: the configured one, else 7333]
+    #[arg(long)]
+    port: Option<u16>,
+}
+
+/// What all parts of the command need.
+struct Context<'a> {
+    home: PathBuf,
+    current: PathBuf,
+    base: String,
+    port: u16,
+    mcp: Option<ServerEntry>,
+    /// The user's own configuration of Infold.
+    config_file: PathBuf,
+    state_file: PathBuf,
+    args: &'a SetupArgs,
+}
+
+/// `infold setup`
+pub fn run(
+    config: &Config,
+    named_config: Option<&Path>,
+    args: &SetupArgs,
+    out: &mut Output,
+) -> CliResult {
+    let context = Context::new(config, named_config, args)?;
+    let mut state = State::load(&context.state_file).map_err(|error| {
+        CliError::store(error)
+            .hint("it says what was changed; the copies beside the files end in .before-infold")
+    })?;
+    if let Some(names) = &args.undo {
+        return undo(&context, &agents(names)?, &mut state, out);
+    }
+    if args.check {
+        return check::run(&context, &state, out);
+    }
+    if let Some(names) = &args.prove {
+        let named = agents(names)?;
+        let is_set_up = |agent: &Agent| state.of(agent.name()).is_some();
+        let all = Agent::ALL.into_iter().filter(is_set_up);
+        let chosen = if named.is_empty() {
+            all.collect()
+        } else {
+            named
+        };
+        if chosen.is_empty() {
+            return Err(CliError::no("no agent was set up")
+                .hint("`infold setup` shows what would be changed"));
+        }
+        return prove(&context, &chosen, &state, out);
+    }
+    if args.all {
+        let found: Vec<Agent> = Agent::ALL
+            .into_iter()
+            .filter(|agent| context.is_found(*agent))
+            .collect();
+        if found.is_empty() {
+            return Err(nothing_found());
+        }
+        return write(&context, &found, &mut state, out);
+    }
+    match args.write.is_empty() {
+        false => write(&context, &agents(&args.write)?, &mut state, out),
+        true => overview(&context, &state, out),
+    }
+}
+
+fn nothing_found() -> CliError {
+    let names: Vec<&str> = Agent::ALL.iter().map(|agent| agent.name()).collect();
+    CliError::no("no agent was found on this machine").hint(format!(
+        "known are {}; `infold wrap -- AGENT` starts any other",
+        names.join(", ")
+    ))
+}
+
+fn agents(names: &[String]) -> CliResult<Vec<Agent>> {
+    let find = |name: &String| {
+        Agent::named(name).ok_or_else(|| {
+            let known: Vec<&str> = Agent::ALL.iter().map(|agent| agent.name()).collect();
+            CliError::usage(format!("no agent `{}` is known", one_line(name)))
+                .hint(format!("known are {}", known.join(", ")))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+impl<'a> Context<'a> {
+    fn new(config: &Config, named: Option<&Path>, args: &'a SetupArgs) -> CliResult<Context<'a>> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let home = home.filter(|home| home.is_absolute() && home.is_dir()).ok_or_else(|| {
+            CliError::usage("there is no home directory: HOME is not set, or names none")
+                .hint("agents keep their configuration there; set HOME, or use `infold wrap -- AGENT`")
+        })?;
+        let directory = |variable: &str, in_home: &str| {
+            user_directory(variable, in_home).unwrap_or_else(|| home.join(in_home).join("infold"))
+        };
+        let configured = config
+            .serve
+            .port
+            .as_ref()
+            .map(|set| set.value)
+            .filter(|port| *port != 0);
+        let port = args.port.or(configured).unwrap_or(DEFAULT_PORT);
+        let named =
+            named.filter(|file| !file.as_os_str().is_empty() && *file != Path::new("/dev/null"));
+        let named = named.map(|file| std::path::absolute(file).unwrap_or(file.to_owned()));
+        Ok(Context {
+            base: format!("http://127.0.0.1:{port}"),
+            port,
+            mcp: (!args.no_mcp).then(|| command_entry(vec!["mcp".to_owned()])),
+            config_file: named
+                .unwrap_or_else(|| directory("XDG_CONFIG_HOME", ".config").join("config.yaml")),
+            state_file: directory("XDG_STATE_HOME", ".local/state").join("setup.json"),
+            current: std::env::current_dir().unwrap_or_else(|_| home.clone()),
+            home,
+            args,
+        })
+    }
+
+    /// Returns what an agent's configuration depends on.
+    fn with_surroundings<T>(&self, work: impl FnOnce(&Surroundings<'_>) -> T) -> T {
+        let env = |name: &str| std::env::var(name).ok();
+        let read = |file: &Path| match read_file(file) {
+            Ok(read) => Ok(read.map(|read| read.text)),
+            Err(error) => Err(reason(&error, file)),
+        };
+        work(&Surroundings {
+            home: &self.home,
+            current: &self.current,
+            env: &env,
+            read: &read,
+        })
+    }
+
+    /// Returns what is to change for an agent.
+    fn plan(&self, agent: Agent, state: &State) -> Result<Plan, PlanError> {
+        let to = Target {
+            base: &self.base,
+            mcp: self.mcp.as_ref(),
+        };
+        let others = state
+            .agents
+            .iter()
+            .filter(|record| record.agent != agent.name());
+        let others: Vec<(String, String)> =
+            others.flat_map(|record| record.upstreams.clone()).collect();
+        self.with_surroundings(|at| {
+            let mut plan = agent.plan(at, &to)?;
+            plan.forward(at, self.config_file.clone(), &others)?;
+            Ok(plan)
+        })
+    }
+
+    fn is_found(&self, agent: Agent) -> bool {
+        !programs::find(agent).is_empty() || self.with_surroundings(|at| agent.traces(at).exists())
+    }
+}
+
+/// The reason of an error without the name of the file.
+fn reason(error: &dyn std::fmt::Display, file: &Path) -> String {
+    let text = error.to_string();
+    let name = format!("{}: ", file.display());
+    text.strip_prefix(&name).map_or(text.clone(), str::to_owned)
+}
+
+/// Shows what was found, and what would be changed.
+fn overview(context: &Context<'_>, state: &State, out: &mut Output) -> CliResult {
+    let mut names = Vec::new();
+    let found: Vec<Agent> = Agent::ALL
+        .into_iter()
+        .filter(|agent| context.is_found(*agent))
+        .collect();
+    for agent in &found {
+        let plan = context.plan(*agent, state);
+        let changes = plan
+            .map_err(ApplyError::from)
+            .and_then(|plan| Ok((file_changes(&plan.changes)?, plan.notes)));
+        let (title, place) = (agent.title(), programs::describe(*agent));
+        if !out.is_json() {
+            out.line(format!("{title} {}", paint(DIM, place)))?;
+        }
+        match changes {
+            Ok((files, notes)) => {
+                if files.is_empty() {
+                    out_of(out, *agent, "configured", &[], &notes)?;
+                    continue;
+                }
+                names.push(agent.name());
+                out_of(out, *agent, "would change", &files, &notes)?;
+            }
+            Err(error) => report_refusal(out, *agent, &error)?,
+        }
+    }
+    if found.is_empty() {
+        return Err(nothing_found());
+    }
+    out.finish()?;
+    if names.is_empty() {
+        note(
+            out.is_json(),
+            "nothing is to be changed; `infold setup --check` says who goes through",
+        );
+    } else {
+        say(
+            out.is_json(),
+            format!(
+                "nothing was changed; next: infold setup --write {}",
+                names.join(" ")
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// Prints the state of an agent and its changes.
+fn out_of(
+    out: &mut Output,
+    agent: Agent,
+    state: &str,
+    files: &[FileChange],
+    notes: &[String],
+) -> CliResult {
+    if out.is_json() {
+        let file = |change: &FileChange| json!({"file": change.file.display().to_string(), "diff": diff(&change.before, &change.after)});
+        let files: Vec<Value> = files.iter().map(file).collect();
+        return out.object(
+            &json!({"agent": agent.name(), "state": state, "files": files, "notes": notes}),
+        );
+    }
+    if files.is_empty() {
+        out.line(format!("  {state}: there is nothing to change"))?;
+    }
+    for change in files {
+        let name = with_tilde(change.file.display().to_string());
+        let is_new = if change.before.is_empty() {
+            " (new)"
+        } else {
+            ""
+        };
+        out.line(format!("  {name}{is_new}"))?;
+        for line in diff(&change.before, &change.after) {
+            let style = if line.starts_with('+') { GOOD } else { BAD };
+            out.line(format!("    {}", paint(style, cut(&line))))?;
+        }
+    }
+    for text in notes {
+        out.line(format!("  {}", paint(DIM, format!("note: {text}"))))?;
+    }
+    Ok(())
+}
+
+/// A line as it stands, without control characters and not too long for a screen.
+fn cut(line: &str) -> String {
+    const MAX_COLUMNS: usize = 200;
+    let line = printable(line);
+    match line.char_indices().nth(MAX_COLUMNS) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+fn report_refusal(out: &mut Output, agent: Agent, error: &ApplyError) -> CliResult {
+    let text = error.to_string();
+    if out.is_json() {
+        return out.object(&json!({"agent": agent.name(), "state": "refused", "reason": text}));
+    }
+    out.line(format!("  {}", paint(BAD, format!("not changed: {text}"))))
+}
+
+/// Writes what was planned, starts the server, and proves that requests arrive.
+fn write(
+    context: &Context<'_>,
+    chosen: &[Agent],
+    state: &mut State,
+    out: &mut Output,
+) -> CliResult {
+    // A port that is taken by another program is found out before anything is changed.
+    let server = server::probe(context.port)?;
+    let mut refused = 0;
+    let mut written = Vec::new();
+    for agent in chosen {
+        if !out.is_json() {
+            out.line(format!(
+                "{} {}",
+                agent.title(),
+                paint(DIM, programs::describe(*agent))
+            ))?;
+        }
+        let is_moved = state
+            .of(agent.name())
+            .is_some_and(|record| record.base != context.base);
+        let is_changed = |state: &State| {
+            let plan = context.plan(*agent, state).map_err(ApplyError::from);
+            plan.and_then(|plan| file_changes(&plan.changes))
+                .is_ok_and(|files| !files.is_empty())
+        };
+        // What was set before is taken back first, so that one record says it all.
+        if state.of(agent.name()).is_some() && (is_moved || is_changed(state)) {
+            undo_agent(agent.name(), state, &context.state_file)
+                .map_err(|error| failure(&error))?;
+        }
+        let known = state.clone();
+        let plan = || context.plan(*agent, &known);
+        let notes = plan().map(|plan| plan.notes).unwrap_or_default();
+        match write_agent(*agent, &context.base, &plan, state, &context.state_file) {
+            Ok(files) => {
+                let what = if files.is_empty() {
+                    "unchanged"
+                } else {
+                    "written"
+                };
+                out_of(out, *agent, what, &files, &notes)?;
+                written.push(*agent);
+            }
+            Err(error) => {
+                refused += 1;
+                report_refusal(out, *agent, &error)?;
+            }
+        }
+    }
+    out.finish()?;
+    if !written.is_empty() {
+        server::start(context, server, state, out)?;
+        if !context.args.no_prove {
+            prove(context, &written, state, out)?;
+        }
+        note(
+            out.is_json(),
+            "`infold setup --undo` takes it all back, `infold setup --check` says who goes through",
+        );
+    }
+    if refused > 0 {
+        return Err(CliError::no(format!(
+            "{refused} of {} not set up",
+            crate::output::count(chosen.len() as u64, "agent")
+        ))
+        .hint("the reasons are above; nothing of them was changed"));
+    }
+    Ok(())
+}
+
+/// Runs the programs of agents against a scripted model.
+fn prove(context: &Context<'_>, chosen: &[Agent], state: &State, out: &mut Output) -> CliResult {
+    let mut failed = Vec::new();
+    for agent in chosen {
+        let proof = proof::prove(context, *agent, state);
+        let (what, text) = match &proof {
+            proof::Proof::Seen { task, seconds } => (
+                "proven",
+                format!("proven in {seconds:.1} s: a request of its own program is task {task}"),
+            ),
+            proof::Proof::Skipped(why) => ("not proven", format!("not proven: {why}")),
+            proof::Proof::Failed(why) => ("failed", format!("failed: {why}")),
+        };
+        if matches!(proof, proof::Proof::Failed(_)) {
+            failed.push(agent.title());
+        }
+        let object = json!({"agent": agent.name(), "proof": what, "detail": text});
+        out.result(&object, format!("{}: {text}", agent.title()))?;
+        out.finish()?;
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(
+        CliError::no(format!("no request arrived from {}", failed.join(", ")))
+            .hint("`infold setup --check` looks for reasons, `infold setup --undo` takes it back"),
+    )
+}
+
+/// Takes back what was done.
+fn undo(context: &Context<'_>, named: &[Agent], state: &mut State, out: &mut Output) -> CliResult {
+    let done: Vec<String> = state
+        .agents
+        .iter()
+        .map(|record| record.agent.clone())
+        .collect();
+    let chosen: Vec<String> = match named.is_empty() {
+        true => done.iter().rev().cloned().collect(),
+        false => named.iter().map(|agent| agent.name().to_owned()).collect(),
+    };
+    if let Some(unknown) = chosen.iter().find(|name| !done.contains(name)) {
+        return Err(
+            CliError::no(format!("{unknown} was not set up by `infold setup`")).hint(
+                if done.is_empty() {
+                    "nothing was set up".to_owned()
+                } else {
+                    format!("set up are {}", done.join(", "))
+                },
+            ),
+        );
+    }
+    if chosen.is_empty() && state.unit.is_none() {
+        return Err(
+            CliError::no("nothing was set up, so there is nothing to take back")
+                .hint("`infold setup` shows what was found"),
+        );
+    }
+    let mut left = 0;
+    for name in &chosen {
+        let files =
+            undo_agent(name, state, &context.state_file).map_err(|error| failure(&error))?;
+        for (file, restored) in files {
+            let (word, text) = match &restored {
+                Restored::Whole => ("restored", "as it was, byte for byte".to_owned()),
+                Restored::Removed => ("removed", "removed: it was made by setup".to_owned()),
+                Restored::LinesRemoved => (
+                    "lines removed",
+                    "our lines removed; what others changed stays".to_owned(),
+                ),
+                Restored::Nothing => ("nothing", "nothing of ours is in it".to_owned()),
+                Restored::Left(paths) => {
+                    left += 1;
+                    (
+                        "left",
+                        format!("left, since others changed it: {}", paths.join(", ")),
+                    )
+                }
+            };
+            let shown = with_tilde(file.display().to_string());
+            let object = json!({"agent": name, "file": file.display().to_string(), "undone": word, "detail": text});
+            out.result(&object, format!("{shown}: {text}"))?;
+        }
+    }
+    if state.agents.is_empty() {
+        server::remove(state, &context.state_file, out)?;
+    }
+    out.finish()?;
+    if left > 0 {
+        return Err(
+            CliError::no("some values were left, because they are not what setup wrote").hint(
+                "edit them by hand; the copies of the files before setup end in .before-infold",
+            ),
+        );
+    }
+    Ok(())
+}
+
+fn failure(error: &ApplyError) -> CliError {
+    CliError::store(error).hint("nothing of it was changed")
+}

@@ -1,0 +1,188 @@
+//! The server that agents are pointed at: whether it runs, and the unit that starts it.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use infold_setup::State;
+use serde_json::json;
+
+use super::Context;
+use crate::error::{CliError, CliResult};
+use crate::output::{Output, note};
+
+/// What listens at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listener {
+    /// Nothing.
+    Nobody,
+    /// A server of Infold.
+    Infold,
+}
+
+/// How long a server on this machine may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Finds out what listens at a port; another program there is an error.
+pub fn probe(port: u16) -> CliResult<Listener> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let Ok(stream) = TcpStream::connect_timeout(&address, PATIENCE) else {
+        return Ok(Listener::Nobody);
+    };
+    if is_infold(stream, port) {
+        return Ok(Listener::Infold);
+    }
+    Err(
+        CliError::usage(format!("port {port} is used by another program")).hint(format!(
+            "--port {} takes another one; nothing was changed",
+            port.wrapping_add(1)
+        )),
+    )
+}
+
+fn is_infold(mut stream: TcpStream, port: u16) -> bool {
+    let _ = stream.set_read_timeout(Some(PATIENCE));
+    let request = format!("GET / HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n");
+    let mut answer = Vec::new();
+    let sent = stream.write_all(request.as_bytes());
+    let _ = sent.and_then(|()| stream.take(64 << 10).read_to_end(&mut answer).map(|_| ()));
+    String::from_utf8_lossy(&answer).contains("\r\n\r\ninfold is running")
+}
+
+/// Starts the server, by systemd if there is one for the user; else says how it is started.
+pub fn start(
+    context: &Context<'_>,
+    listener: Listener,
+    state: &mut State,
+    out: &mut Output,
+) -> CliResult {
+    if listener == Listener::Infold {
+        let urls = state.agents.iter().flat_map(|record| &record.upstreams);
+        if urls.map(|(_, url)| url).any(|url| !url.is_empty()) {
+            note(
+                out.is_json(),
+                "the server reads where to send requests when it starts: start it again",
+            );
+        }
+        return out.result(
+            &json!({"server": "running", "address": context.base}),
+            format!("the server is running at {}", context.base),
+        );
+    }
+    let command = serve_words(context).join(" ");
+    if context.args.no_service || !has_systemd() {
+        let why = if context.args.no_service {
+            ""
+        } else {
+            " (there is no systemd for this user)"
+        };
+        let text = format!("start the server, and keep it running{why}: infold {command}");
+        return out.result(
+            &json!({"server": "not started", "command": format!("infold {command}")}),
+            text,
+        );
+    }
+    let unit = unit_file(context);
+    if state.unit.is_none() {
+        if unit.exists() {
+            note(
+                out.is_json(),
+                format!("{} is there already, and was left as it is", unit.display()),
+            );
+        } else {
+            state.unit = Some(unit.clone());
+            state.save(&context.state_file).map_err(CliError::store)?;
+            write_unit(&unit, &serve_words(context)).map_err(|error| {
+                CliError::store(format!("{}: {error}", unit.display()))
+                    .hint("--no-service leaves it out")
+            })?;
+        }
+    }
+    let done = systemctl(&["daemon-reload"]) && systemctl(&["enable", "--now", "infold.service"]);
+    if !done {
+        return Err(
+            CliError::no("systemd did not start the server").hint(format!(
+                "`systemctl --user status infold` says why; or run: infold {command}"
+            )),
+        );
+    }
+    out.result(
+        &json!({"server": "started", "unit": unit.display().to_string()}),
+        format!("the server was started by systemd: {}", unit.display()),
+    )
+}
+
+/// Stops the server and removes its unit, if setup installed it.
+pub fn remove(state: &mut State, state_file: &Path, out: &mut Output) -> CliResult {
+    let Some(unit) = state.unit.take() else {
+        return Ok(());
+    };
+    if !systemctl(&["disable", "--now", "infold.service"]) {
+        note(out.is_json(), "systemd did not stop the server");
+    }
+    match std::fs::remove_file(&unit) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(CliError::store(format!("{}: {error}", unit.display())));
+        }
+        _ => {}
+    }
+    systemctl(&["daemon-reload"]);
+    state.save(state_file).map_err(CliError::store)?;
+    let object = json!({"unit": unit.display().to_string(), "undone": "removed"});
+    out.result(
+        &object,
+        format!("{}: removed, the server is stopped", unit.display()),
+    )
+}
+
+/// Waits until the server answers, which it may not do right after its start.
+pub fn is_running(port: u16) -> bool {
+    matches!(probe(port), Ok(Listener::Infold))
+}
+
+/// The arguments that start the server.
+fn serve_words(context: &Context<'_>) -> Vec<String> {
+    let mut words = vec!["serve".to_owned()];
+    if let Some(port) = context.args.port {
+        words.extend(["--port".to_owned(), port.to_string()]);
+    }
+    words
+}
+
+fn unit_file(context: &Context<'_>) -> PathBuf {
+    context.with_surroundings(|at| at.config("systemd/user/infold.service"))
+}
+
+fn write_unit(unit: &Path, words: &[String]) -> std::io::Result<()> {
+    let program = std::env::current_exe()?;
+    // Systemd reads % as the beginning of a variable, and words in quotes as one.
+    let program = program
+        .display()
+        .to_string()
+        .replace('%', "%%")
+        .replace('"', "\\\"");
+    let text = format!(
+        "[Unit]\nDescription=Infold, a proxy between agents and their models\n\n[Service]\nExecStart=\"{program}\" {}\nRestart=on-failure\n\n[Install]\nWantedBy=default.target\n",
+        words.join(" ")
+    );
+    if let Some(parent) = unit.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    std::fs::write(unit, text)
+}
+
+fn has_systemd() -> bool {
+    systemctl(&["show-environment"])
+}
+
+fn systemctl(words: &[&str]) -> bool {
+    let mut command = Command::new("systemctl");
+    command.arg("--user").args(words);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,277 @@
+//! `infold setup` as a person runs it, with agents that are scripts.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// Does what Claude Code does with its settings and one prompt.
+const CLAUDE: &str = r#"#!/bin/bash
+url=$(sed -n 's/.*"ANTHROPIC_BASE_URL": "http:\/\/\([^"]*\)".*/\1/p' "$HOME/.claude/settings.json")
+body='{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"'"$2"'"}]}'
+exec 3<>"/dev/tcp/${url%%:*}/${url##*:}" || exit 7
+printf 'POST /v1/messages HTTP/1.1\r\nhost: %s\r\nx-api-key: %s\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s' \
+  "$url" "$ANTHROPIC_API_KEY" "${#body}" "$body" >&3
+cat <&3
+"#;
+
+struct Machine {
+    dir: TempDir,
+    env: BTreeMap<String, String>,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut machine = Machine {
+            dir,
+            env: BTreeMap::new(),
+        };
+        for name in ["home", "bin", "work"] {
+            fs::create_dir(machine.path(name)).expect("a directory");
+        }
+        let path = format!("{}:/usr/bin:/bin", machine.path("bin").display());
+        machine.env.insert("PATH".into(), path);
+        let home = machine.path("home").display().to_string();
+        machine.env.insert("HOME".into(), home);
+        // No systemd of whoever runs the tests.
+        machine.program("bin/systemctl", "#!/bin/sh\nexit 1\n");
+        machine
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().expect("there").join(name)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        fs::write(&path, text).expect("a file");
+        path
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        let path = self.file(name, text);
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("ours");
+    }
+
+    /// Runs `infold setup`; returns the exit code and what was printed.
+    fn setup(&self, words: &str) -> (i32, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_infold"));
+        command.arg("setup").args(words.split_whitespace());
+        command
+            .env_clear()
+            .envs(&self.env)
+            .env("NO_COLOR", "1")
+            .env("TMPDIR", std::env::temp_dir());
+        let ran = command
+            .current_dir(self.path("work"))
+            .output()
+            .expect("it runs");
+        let text = [ran.stdout, ran.stderr].concat();
+        let text = String::from_utf8(text).expect("UTF-8");
+        (ran.status.code().unwrap_or(-1), text)
+    }
+
+    fn home(&self) -> BTreeMap<PathBuf, String> {
+        fn walk(dir: &Path, out: &mut BTreeMap<PathBuf, String>) {
+            for entry in fs::read_dir(dir).expect("a directory").flatten() {
+                let path = entry.path();
+                let text = fs::read_to_string(&path).unwrap_or_default();
+                if path.is_dir() {
+                    walk(&path, out);
+                }
+                out.insert(path, text);
+            }
+        }
+        let mut out = BTreeMap::new();
+        walk(&self.path("home"), &mut out);
+        out
+    }
+}
+
+/// A port at which nothing listens.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+#[test]
+fn an_agent_is_set_up_proven_checked_and_taken_back() {
+    let machine = Machine::new();
+    machine.program("bin/claude", CLAUDE);
+    machine.file(
+        "home/.claude/settings.json",
+        "{\n  \"model\": \"opus\"\n}\n",
+    );
+    let before = machine.home();
+    let port = free_port();
+    let (code, said) = machine.setup(&format!("--port {port}"));
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("next: infold setup --write claude"), "{said}");
+    assert!(
+        said.contains(&format!(
+            "+     \"ANTHROPIC_BASE_URL\": \"http://127.0.0.1:{port}\""
+        )),
+        "{said}"
+    );
+    assert_eq!(machine.home(), before);
+    let (code, said) = machine.setup(&format!("--write claude --port {port}"));
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("Claude Code: proven in "), "{said}");
+    assert!(
+        said.contains(&format!(
+            "there is no systemd for this user): infold serve --port {port}"
+        )),
+        "{said}"
+    );
+    let written = machine.home();
+    let (code, said) = machine.setup(&format!("--write claude --port {port} --no-prove"));
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("there is nothing to change"), "{said}");
+    assert_eq!(machine.home(), written);
+    let (code, said) = machine.setup(&format!("--check --port {port}"));
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains(&format!("no server is running at http://127.0.0.1:{port}")),
+        "{said}"
+    );
+    let (code, said) = machine.setup("--undo --json");
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains(r#""undone":"restored""#) && said.contains(r#""undone":"removed""#),
+        "{said}"
+    );
+    assert_eq!(machine.home(), before);
+    let (code, said) = machine.setup("--undo");
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("nothing was set up"), "{said}");
+}
+
+#[test]
+fn an_agent_that_does_not_arrive_is_said_to() {
+    let machine = Machine::new();
+    machine.program("bin/claude", "#!/bin/sh\necho I went elsewhere\n");
+    let (code, said) = machine.setup(&format!("--write claude --port {}", free_port()));
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("no request arrived; exit status: 0: I went elsewhere"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_server_is_a_unit_of_systemd() {
+    let machine = Machine::new();
+    machine.program("bin/claude", CLAUDE);
+    let calls = machine.path("calls");
+    let script = format!("#!/bin/sh\necho \"$@\" >> {}\n", calls.display());
+    machine.program("bin/systemctl", &script);
+    let port = free_port();
+    let (code, said) = machine.setup(&format!("--write claude --no-prove --port {port}"));
+    assert_eq!(code, 0, "{said}");
+    let unit = fs::read_to_string(machine.path("home/.config/systemd/user/infold.service"))
+        .expect("a unit");
+    assert!(
+        unit.contains(&format!(
+            "ExecStart=\"{}\" serve --port {port}\n",
+            env!("CARGO_BIN_EXE_infold")
+        )),
+        "{unit}"
+    );
+    let (code, said) = machine.setup("--undo");
+    assert_eq!(code, 0, "{said}");
+    let called = fs::read_to_string(calls).expect("calls");
+    assert_eq!(
+        called,
+        "--user show-environment\n--user daemon-reload\n--user enable --now infold.service\n\
+         --user disable --now infold.service\n--user daemon-reload\n"
+    );
+    assert!(
+        !machine
+            .path("home/.config/systemd/user/infold.service")
+            .exists()
+    );
+}
+
+#[test]
+fn what_is_in_the_way_is_said_and_nothing_is_changed() {
+    let mut machine = Machine::new();
+    machine.program("bin/claude", CLAUDE);
+    machine.program("bin/codex", "#!/bin/sh\n");
+    machine.file(
+        "home/.codex/config.toml",
+        "model = \"o3\"\nmodel = \"o4\"\n",
+    );
+    let before = machine.home();
+    // Another program at the port.
+    let other = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = other.local_addr().expect("an address").port();
+    std::thread::spawn(move || other.incoming().for_each(drop));
+    let (code, said) = machine.setup(&format!("--write claude --port {port}"));
+    assert_eq!(code, 2, "{said}");
+    assert!(
+        said.contains(&format!("port {port} is used by another program")),
+        "{said}"
+    );
+    let (code, said) = machine.setup(&format!("--write codex --port {}", free_port()));
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("config.toml, line 2, column 1: the key `model` is there twice"),
+        "{said}"
+    );
+    let (code, said) = machine.setup("--write emacs");
+    assert_eq!(code, 2, "{said}");
+    assert!(
+        said.contains("no agent `emacs` is known") && said.contains("hint: known are claude"),
+        "{said}"
+    );
+    let (code, said) = machine.setup("--undo claude");
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("claude was not set up"), "{said}");
+    assert_eq!(machine.home(), before);
+    // A proxy of the network, and another version further on.
+    machine.program("more/claude", "#!/bin/sh\n");
+    let path = format!("{}:{}", machine.env["PATH"], machine.path("more").display());
+    machine.env.insert("PATH".into(), path);
+    machine
+        .env
+        .insert("HTTP_PROXY".into(), "http://proxy.corp:3128".into());
+    machine
+        .env
+        .insert("CLAUDE_CODE_USE_BEDROCK".into(), "1".into());
+    let (code, said) = machine.setup(&format!("--check --port {}", free_port()));
+    assert_eq!(code, 1, "{said}");
+    for reason in [
+        "HTTP_PROXY is set, and NO_PROXY does not name 127.0.0.1",
+        "CLAUDE_CODE_USE_BEDROCK is set in this shell",
+        "several programs on the path",
+        "~/.claude/settings.json does not say so",
+    ] {
+        assert!(said.contains(reason), "{reason}: {said}");
+    }
+    machine.env.insert("HOME".into(), "/nowhere".into());
+    machine
+        .env
+        .insert("INFOLD_CONFIG".into(), "/dev/null".into());
+    let (code, said) = machine.setup("");
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("there is no home directory"), "{said}");
+}
+
+#[test]
+fn a_machine_without_agents_is_told_which_are_known() {
+    let machine = Machine::new();
+    for words in ["", "--all", "--check"] {
+        let (code, said) = machine.setup(words);
+        assert_eq!(code, 1, "{words}: {said}");
+        assert!(
+            said.contains("no agent was found") && said.contains("infold wrap"),
+            "{said}"
+        );
+    }
+}

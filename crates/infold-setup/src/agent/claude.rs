@@ -1,0 +1,41 @@
+//! Claude Code.
+
+use std::path::PathBuf;
+
+use super::{Plan, PlanError, Surroundings, Target};
+use crate::edit::Syntax;
+use crate::mcp::McpForm;
+use crate::tree::Step;
+
+pub(super) fn directory(at: &Surroundings<'_>) -> PathBuf {
+    at.named("CLAUDE_CONFIG_DIR", ".claude")
+}
+
+pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+    let mut plan = Plan::default();
+    let settings = at.document(directory(at).join("settings.json"), Syntax::Json)?;
+    for cloud in ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"] {
+        let set = settings.key(&["env", cloud]);
+        if set.is_some_and(|value| !matches!(value.as_str(), "0" | "false")) {
+            return Err(PlanError::Impossible(format!(
+                "{} sets {cloud}: requests go to a cloud's own API, which takes no base URL",
+                settings.file.display()
+            )));
+        }
+    }
+    let path = Step::keys(&["env", "ANTHROPIC_BASE_URL"]);
+    // Without an address in its settings the one of the environment is used.
+    let before = (at.env)("ANTHROPIC_BASE_URL").filter(|url| !url.is_empty());
+    if let Some(before) = before.filter(|_| settings.get(&path).is_none()) {
+        plan.upstream(&settings.file, "anthropic", &before)?;
+    }
+    plan.address(&settings, path, to, "", "anthropic")?;
+    let own = if at.is_set("CLAUDE_CONFIG_DIR") {
+        directory(at).join(".claude.json")
+    } else {
+        at.home.join(".claude.json")
+    };
+    let servers = at.document(own, Syntax::Json)?;
+    plan.server(&servers, McpForm::Claude, to);
+    Ok(plan)
+}

@@ -1,0 +1,82 @@
+//! Codex.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::{Document, Plan, PlanError, Surroundings, Target};
+use crate::edit::{Syntax, read};
+use crate::mcp::McpForm;
+use crate::tree::Step;
+
+/// Where requests go that are paid by a ChatGPT subscription, and below which path. The path has no
+/// version, and so it is the client's: the proxy passes it on as it is.
+const CHATGPT: &str = "https://chatgpt.com";
+const CHATGPT_PATH: &str = "/backend-api/codex";
+
+pub(super) fn directory(at: &Surroundings<'_>) -> PathBuf {
+    at.named("CODEX_HOME", ".codex")
+}
+
+pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+    let mut plan = Plan::default();
+    let config = at.document(directory(at).join("config.toml"), Syntax::Toml)?;
+    let provider = provider(&config);
+    if provider == "openai" {
+        let path = Step::keys(&["openai_base_url"]);
+        let own = config.get(&path);
+        let is_ours = |url: &String| url.ends_with(CHATGPT_PATH) && url.starts_with(to.base);
+        let is_free = own.as_ref().is_none_or(is_ours);
+        if is_free && has_chatgpt_login(at) {
+            plan.address(&config, path, to, CHATGPT_PATH, "responses")?;
+            plan.upstream(&config.file, "responses", CHATGPT)?;
+            let text = format!(
+                "Codex is signed in with ChatGPT: the proxy sends its requests to {CHATGPT}, with its login"
+            );
+            plan.notes.push(text);
+        } else {
+            plan.address(&config, path, to, "/v1", "responses")?;
+        }
+    } else {
+        let path = Step::keys(&["model_providers", &provider, "base_url"]);
+        if config.get(&path).is_none() {
+            return Err(PlanError::Impossible(format!(
+                "{} uses the provider `{provider}`, which has no base_url there",
+                config.file.display()
+            )));
+        }
+        let wire = config.key(&["model_providers", &provider, "wire_api"]);
+        let api = if wire.as_deref() == Some("chat") {
+            "openai"
+        } else {
+            "responses"
+        };
+        plan.address(&config, path, to, "/v1", api)?;
+    }
+    plan.server(&config, McpForm::Codex, to);
+    Ok(plan)
+}
+
+/// The provider in use: the profile's, or the one for all.
+fn provider(config: &Document) -> String {
+    let profile = config.key(&["profile"]);
+    let of_profile = profile.and_then(|name| config.key(&["profiles", &name, "model_provider"]));
+    let provider = of_profile.or_else(|| config.key(&["model_provider"]));
+    provider.unwrap_or_else(|| "openai".to_owned())
+}
+
+/// Says whether a person signed in with ChatGPT and not with a key. Of the file only that is looked at.
+fn has_chatgpt_login(at: &Surroundings<'_>) -> bool {
+    let file = directory(at).join("auth.json");
+    let Ok(Some(text)) = (at.read)(&file) else {
+        return false;
+    };
+    let login = read(Syntax::Json, &text).unwrap_or(Value::Null);
+    let has_key = login["OPENAI_API_KEY"]
+        .as_str()
+        .is_some_and(|key| !key.is_empty());
+    match login["auth_mode"].as_str() {
+        Some(mode) => mode.eq_ignore_ascii_case("chatgpt"),
+        None => login["tokens"].is_object() && !has_key,
+    }
+}

@@ -1,0 +1,345 @@
+//! Sets one value in the text of a configuration, and takes that back.
+
+use serde_json::Value;
+
+use crate::text::{Patch, bom, insert_lines, line_stop, position, remove_lines};
+use crate::tree::{Form, Member, Node, NodeKind, Step, normal, remove_in, set_in};
+use crate::{dotenv, flow, json, toml, yaml};
+
+/// The syntax of a configuration file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// JSON, perhaps with comments and trailing commas.
+    Json,
+    /// TOML.
+    Toml,
+    /// YAML.
+    Yaml,
+    /// Lines of `NAME=value`.
+    Dotenv,
+}
+
+/// Where a text cannot be read, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {reason}")]
+pub struct SyntaxError {
+    /// Counted from 1.
+    pub line: usize,
+    /// In characters, counted from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Why a text was not edited.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    /// What stands at a path cannot hold the value.
+    #[error("`{0}` has a form that cannot be edited in place")]
+    Shape(String),
+}
+
+/// What was put around a member that was inserted between brackets, and before a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+    /// Before it.
+    pub prefix: String,
+    /// Behind it.
+    pub suffix: String,
+}
+
+/// A value that was set, with all that is needed to take it back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The path of the value.
+    pub path: Vec<Step>,
+    /// The value.
+    pub value: Value,
+    /// What stood there before, as it was written; nothing if the value was added.
+    pub before: Option<String>,
+    /// How many steps of the path led to something that was there before.
+    pub depth: usize,
+    /// What was put around it.
+    pub around: Around,
+}
+
+/// What became of a value that was to be taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unset {
+    /// It was taken back; this is the new text.
+    Done(String),
+    /// It is not there any more.
+    Gone,
+    /// It was changed since; this is what is there now.
+    Changed(Value),
+}
+
+/// What is at a path.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    /// One value.
+    Node(Node),
+    /// A mapping whose members stand in several places.
+    Spread(Value),
+    /// Nothing.
+    Nothing,
+}
+
+impl SyntaxError {
+    pub(crate) fn at(text: &str, at: usize, reason: impl Into<String>) -> SyntaxError {
+        let (line, column) = position(text, at);
+        SyntaxError {
+            line,
+            column,
+            reason: reason.into(),
+        }
+    }
+}
+
+/// Reads the values of a text.
+pub fn read(syntax: Syntax, text: &str) -> Result<Value, SyntaxError> {
+    match syntax {
+        Syntax::Toml => Ok(toml::parse(text)?.value()),
+        _ => Ok(tree(syntax, text)?.value()),
+    }
+}
+
+/// Returns the value at a path.
+pub fn get(syntax: Syntax, text: &str, path: &[Step]) -> Result<Option<Value>, SyntaxError> {
+    Ok(match find(syntax, text, path)? {
+        Found::Node(node) => Some(node.value()).filter(|value| !value.is_null()),
+        Found::Spread(value) => Some(value),
+        Found::Nothing => None,
+    })
+}
+
+/// Sets a value; nothing is returned if it is there already.
+///
+/// Everything else keeps its bytes. A text that would mean anything else afterwards is refused.
+pub fn set(
+    syntax: Syntax,
+    text: &str,
+    path: &[Step],
+    value: &Value,
+) -> Result<Option<(String, Applied)>, EditError> {
+    let old = read(syntax, text)?;
+    let mut applied = Applied {
+        path: path.to_vec(),
+        value: value.clone(),
+        before: None,
+        depth: 0,
+        around: Around::default(),
+    };
+    let mut patch = Patch::default();
+    match find(syntax, text, path)? {
+        Found::Node(node) if !node.is_null() => {
+            if normal(&node.value()) == normal(value) {
+                return Ok(None);
+            }
+            if !matches!(node.kind, NodeKind::Scalar(_)) {
+                return Err(EditError::Shape(path_text(path)));
+            }
+            applied.before = Some(text[node.span.clone()].to_owned());
+            patch.replace(node.span, scalar(syntax, value));
+        }
+        Found::Spread(found) if normal(&found) == normal(value) => return Ok(None),
+        Found::Spread(_) => return Err(EditError::Shape(path_text(path))),
+        _ => insert(syntax, text, path, value, &mut applied, &mut patch)?,
+    }
+    let new = patch.apply(text);
+    // The edit is right if all else means what it meant.
+    let mut wanted = old;
+    set_in(&mut wanted, path, value);
+    match read(syntax, &new) {
+        Ok(found) if normal(&found) == normal(&wanted) => Ok(Some((new, applied))),
+        _ => Err(EditError::Shape(path_text(path))),
+    }
+}
+
+/// Takes a value back: what was there before is restored, or what was added is removed.
+pub fn unset(syntax: Syntax, text: &str, applied: &Applied) -> Result<Unset, EditError> {
+    let current = match find(syntax, text, &applied.path)? {
+        Found::Node(node) => node,
+        Found::Spread(value) => Node {
+            span: 0..0,
+            kind: NodeKind::Scalar(value),
+        },
+        Found::Nothing => return Ok(Unset::Gone),
+    };
+    if normal(&current.value()) != normal(&applied.value) {
+        return Ok(Unset::Changed(current.value()));
+    }
+    let mut wanted = read(syntax, text)?;
+    let mut patch = Patch::default();
+    match &applied.before {
+        Some(before) => {
+            patch.replace(current.span, before.clone());
+            let new = patch.apply(text);
+            read(syntax, &new)?;
+            return Ok(Unset::Done(new));
+        }
+        None => {
+            let path = removed_path(syntax, text, applied)?;
+            remove_in(&mut wanted, &path);
+            remove(syntax, text, &path, &applied.around, &mut patch)?;
+        }
+    }
+    let new = patch.apply(text);
+    match read(syntax, &new) {
+        Ok(found) if normal(&found) == normal(&wanted) => Ok(Unset::Done(new)),
+        _ => Err(EditError::Shape(path_text(&applied.path))),
+    }
+}
+
+/// A path as a person reads it.
+pub fn path_text(path: &[Step]) -> String {
+    let name = |step: &Step| match step {
+        Step::Key(key) => key.clone(),
+        Step::Entry(_, text) => text.clone(),
+    };
+    path.iter().map(name).collect::<Vec<_>>().join(".")
+}
+
+fn tree(syntax: Syntax, text: &str) -> Result<Node, SyntaxError> {
+    match syntax {
+        Syntax::Json => json::parse(text),
+        Syntax::Yaml => yaml::parse(text),
+        Syntax::Dotenv | Syntax::Toml => dotenv::parse(text),
+    }
+}
+
+fn find(syntax: Syntax, text: &str, path: &[Step]) -> Result<Found, SyntaxError> {
+    if syntax == Syntax::Toml {
+        return Ok(toml::parse(text)?.find(path));
+    }
+    let tree = tree(syntax, text)?;
+    Ok(tree
+        .find(path)
+        .map_or(Found::Nothing, |node| Found::Node(node.clone())))
+}
+
+fn scalar(syntax: Syntax, value: &Value) -> String {
+    match (syntax, value) {
+        (Syntax::Yaml, Value::String(text)) => yaml::scalar(text),
+        (Syntax::Dotenv, Value::String(text)) => text.clone(),
+        _ => flow::render(value, None, "", ""),
+    }
+}
+
+fn insert(
+    syntax: Syntax,
+    text: &str,
+    path: &[Step],
+    value: &Value,
+    applied: &mut Applied,
+    patch: &mut Patch,
+) -> Result<(), EditError> {
+    if syntax == Syntax::Toml {
+        let document = toml::parse(text)?;
+        applied.depth = path.len().saturating_sub(1);
+        applied.around = document.insert(text, path, value, patch)?;
+        return Ok(());
+    }
+    let tree = tree(syntax, text)?;
+    // As far as the path leads to something.
+    let mut parent = &tree;
+    let mut holder: Option<&Member> = None;
+    let mut depth = 0;
+    while let Some(at) = path.get(depth).and_then(|step| parent.child(step)) {
+        holder = match &parent.kind {
+            NodeKind::Map(members, _) => Some(&members[at]),
+            _ => None,
+        };
+        parent = parent.at(at);
+        depth += 1;
+    }
+    let rest = &path[depth..];
+    applied.depth = depth;
+    let is_flow = match (&parent.kind, rest.first()) {
+        (NodeKind::Map(_, form), Some(Step::Key(_))) => *form == Form::Flow,
+        (NodeKind::List(_, Form::Block), Some(Step::Entry(..))) => false,
+        (NodeKind::Scalar(Value::Null), _) if syntax == Syntax::Yaml => false,
+        _ => return Err(EditError::Shape(path_text(&path[..depth.max(1)]))),
+    };
+    if syntax == Syntax::Dotenv {
+        let line = vec![format!("{}={}", path_text(path), scalar(syntax, value))];
+        let stop = text.strip_suffix('\n').unwrap_or(text);
+        let stop = stop.strip_suffix('\r').unwrap_or(stop).len();
+        insert_lines(text, Some(stop), &line, patch);
+    } else if is_flow {
+        let (first, inner) = rest.split_first().ok_or(EditError::Shape(String::new()))?;
+        let mut nested = Value::Null;
+        set_in(&mut nested, inner, value);
+        let key = match first {
+            Step::Key(key) => key,
+            Step::Entry(..) => return Err(EditError::Shape(path_text(path))),
+        };
+        applied.around = flow::insert(syntax, text, parent, key, &nested, patch);
+    } else {
+        let holder = holder.filter(|_| parent.is_null());
+        if parent.is_null() && holder.is_some_and(|_| text[parent.span.clone()].len() > 1) {
+            return Err(EditError::Shape(path_text(&path[..depth])));
+        }
+        yaml::insert(text, parent, holder, rest, value, patch)?;
+    }
+    Ok(())
+}
+
+/// The path of what is to be removed: mappings that were made for the value and hold nothing else go with it.
+fn removed_path(syntax: Syntax, text: &str, applied: &Applied) -> Result<Vec<Step>, EditError> {
+    let path = &applied.path;
+    if syntax == Syntax::Toml {
+        return Ok(path.clone());
+    }
+    let tree = tree(syntax, text)?;
+    let mut end = path.len();
+    while end > applied.depth + 1
+        && tree
+            .find(&path[..end - 1])
+            .is_some_and(|parent| parent.len() == 1)
+    {
+        end -= 1;
+    }
+    Ok(path[..end].to_vec())
+}
+
+fn remove(
+    syntax: Syntax,
+    text: &str,
+    path: &[Step],
+    around: &Around,
+    patch: &mut Patch,
+) -> Result<(), EditError> {
+    let shape = || EditError::Shape(path_text(path));
+    if syntax == Syntax::Toml {
+        return toml::parse(text)?.remove(text, path, around, patch);
+    }
+    let tree = tree(syntax, text)?;
+    let (last, parents) = path.split_last().ok_or_else(shape)?;
+    let parent = tree.find(parents).ok_or_else(shape)?;
+    let at = parent.child(last).ok_or_else(shape)?;
+    match &parent.kind {
+        NodeKind::Map(members, Form::Flow) => {
+            flow::remove(syntax, text, members, at, around, patch);
+            Ok(())
+        }
+        NodeKind::Map(members, Form::Block) if syntax == Syntax::Dotenv => {
+            let member = &members[at];
+            remove_lines(text, member.start..member.value.span.end, patch);
+            Ok(())
+        }
+        NodeKind::Map(members, Form::Block) => yaml::remove_member(text, &members[at], patch),
+        NodeKind::List(items, Form::Block) => yaml::remove_item(text, &items[at], patch),
+        _ => Err(shape()),
+    }
+}
+
+/// Returns whether nothing is in a text but white space, brackets and a byte order mark.
+pub fn is_blank(syntax: Syntax, text: &str) -> bool {
+    let body = text[bom(text)..].trim();
+    let _ = line_stop(text, 0);
+    body.is_empty() || syntax == Syntax::Json && body.starts_with('{') && body[1..].trim() == "}"
+}

@@ -1,0 +1,197 @@
+//! Inserts members into mappings between brackets, and removes them.
+
+use serde_json::Value;
+
+use crate::edit::{Around, Syntax};
+use crate::json;
+use crate::text::{Patch, begins_line, indent, line_end, line_stop};
+use crate::tree::{Member, Node, NodeKind};
+
+/// Inserts a member at the end of a mapping; returns what was put around it.
+pub(crate) fn insert(
+    syntax: Syntax,
+    text: &str,
+    map: &Node,
+    key: &str,
+    value: &Value,
+    patch: &mut Patch,
+) -> Around {
+    let key = Value::String(key.to_owned());
+    let outer = indent(text, map.span.start).to_owned();
+    let outer = if begins_line(text, map.span.start) {
+        outer
+    } else {
+        line_indent(text, map.span.start)
+    };
+    let NodeKind::Map(members, _) = &map.kind else {
+        return Around::default();
+    };
+    let end = line_end(text);
+    let Some(last) = members.last() else {
+        return insert_first(text, map, &outer, &format!("{key}"), value, patch);
+    };
+    let stop = last.value.span.end;
+    let comma = comma_after(syntax, text, stop);
+    // Behind the comma that is there already, and behind a comment on that line.
+    let behind = comma.map_or(stop, |at| at + 1);
+    let close = map.span.end - 1;
+    let line = line_stop(text, behind);
+    let is_multi_line =
+        begins_line(text, last.start) && !text[map.span.start..last.start].is_empty();
+    let is_multi_line = is_multi_line && text[map.span.start..last.start].contains('\n');
+    let (at, prefix, inner) = if is_multi_line {
+        let at = if line < close { line } else { behind };
+        let inner = indent(text, last.start).to_owned();
+        (at, format!("{end}{inner}"), Some(inner))
+    } else {
+        (behind, " ".to_owned(), None)
+    };
+    let unit = inner.as_deref().map(|inner| unit(inner, &outer).to_owned());
+    let body = render(
+        value,
+        inner.as_deref(),
+        unit.as_deref().unwrap_or("  "),
+        end,
+    );
+    let suffix = if comma.is_some() { "," } else { "" };
+    if comma.is_none() {
+        patch.insert(stop, ",");
+    }
+    patch.insert(at, format!("{prefix}{key}: {body}{suffix}"));
+    Around {
+        prefix,
+        suffix: String::new(),
+    }
+}
+
+/// Inserts the first member of a mapping.
+fn insert_first(
+    text: &str,
+    map: &Node,
+    outer: &str,
+    key: &str,
+    value: &Value,
+    patch: &mut Patch,
+) -> Around {
+    let end = line_end(text);
+    let close = map.span.end - 1;
+    // Behind comments that are in it.
+    let inside = &text[map.span.start + 1..close];
+    let at = map.span.start + 1 + inside.trim_end().len();
+    let unit = if outer.contains('\t') { "\t" } else { "  " };
+    let inner = format!("{outer}{unit}");
+    let prefix = format!("{end}{inner}");
+    let suffix = if text[at..close].contains('\n') {
+        String::new()
+    } else {
+        format!("{end}{outer}")
+    };
+    let body = render(value, Some(&inner), unit, end);
+    patch.insert(at, format!("{prefix}{key}: {body}{suffix}"));
+    Around { prefix, suffix }
+}
+
+/// Removes a member of a mapping, with the comma that it needs no more.
+pub(crate) fn remove(
+    syntax: Syntax,
+    text: &str,
+    members: &[Member],
+    index: usize,
+    around: &Around,
+    patch: &mut Patch,
+) {
+    let member = &members[index];
+    let (mut start, mut end) = (member.start, member.value.span.end);
+    if let Some(comma) = comma_after(syntax, text, end) {
+        if comma == end {
+            end += 1;
+        } else {
+            patch.remove(comma..comma + 1);
+        }
+    } else if index > 0
+        && let Some(comma) = comma_after(syntax, text, members[index - 1].value.span.end)
+    {
+        patch.remove(comma..comma + 1);
+    }
+    let is_alone = members.len() == 1;
+    if text[..start].ends_with(&around.prefix) {
+        start -= around.prefix.len();
+        if is_alone && text[end..].starts_with(&around.suffix) {
+            end += around.suffix.len();
+        }
+    } else if begins_line(text, start) {
+        start -= indent(text, start).len();
+        start = text[..start].strip_suffix('\n').map_or(start, str::len);
+        start = text[..start].strip_suffix('\r').map_or(start, str::len);
+    }
+    // The comma before it may have been in what is cut.
+    patch.remove(start..end);
+}
+
+/// Writes a value: on lines of its own for each member if there is an indentation, else on one line.
+pub(crate) fn render(value: &Value, indent: Option<&str>, unit: &str, end: &str) -> String {
+    match (value, indent) {
+        (Value::Object(members), Some(indent)) if !members.is_empty() => {
+            let inner = format!("{indent}{unit}");
+            let line = |(key, value): (&String, &Value)| {
+                let value = render(value, Some(&inner), unit, end);
+                format!("{end}{inner}{}: {value}", Value::String(key.clone()))
+            };
+            let lines: Vec<String> = members.iter().map(line).collect();
+            format!("{{{}{end}{indent}}}", lines.join(","))
+        }
+        (Value::Object(members), _) => {
+            let pair = |(key, value): (&String, &Value)| {
+                format!(
+                    "{}: {}",
+                    Value::String(key.clone()),
+                    render(value, None, unit, end)
+                )
+            };
+            format!(
+                "{{{}}}",
+                members.iter().map(pair).collect::<Vec<_>>().join(", ")
+            )
+        }
+        (Value::Array(items), _) => {
+            let items = items.iter().map(|item| render(item, None, unit, end));
+            format!("[{}]", items.collect::<Vec<_>>().join(", "))
+        }
+        (other, _) => other.to_string(),
+    }
+}
+
+/// Returns where the comma behind a value stands.
+fn comma_after(syntax: Syntax, text: &str, stop: usize) -> Option<usize> {
+    let at = match syntax {
+        Syntax::Json => json::skip(text, stop),
+        _ => skip_with_hashes(text, stop),
+    };
+    text[at..].starts_with(',').then_some(at)
+}
+
+fn skip_with_hashes(text: &str, mut at: usize) -> usize {
+    loop {
+        let rest = &text[at..];
+        at += rest.len() - rest.trim_start().len();
+        if !text[at..].starts_with('#') {
+            return at;
+        }
+        at = line_stop(text, at);
+    }
+}
+
+/// The indentation of the line that a place is on.
+fn line_indent(text: &str, at: usize) -> String {
+    let line = &text[crate::text::line_start(text, at)..at];
+    let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
+    line[..blank].to_owned()
+}
+
+/// What one level adds to the indentation.
+fn unit<'a>(inner: &'a str, outer: &str) -> &'a str {
+    match inner.strip_prefix(outer) {
+        Some(unit) if !unit.is_empty() => unit,
+        _ => "  ",
+    }
+}

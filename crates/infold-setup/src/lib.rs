@@ -1,0 +1,43 @@
+//! Edits the configurations of agents in place, so that each edit can be taken back byte for byte.
+//!
+//! ```
+//! use infold_setup::{Step, Syntax, Unset, set, unset};
+//! use serde_json::json;
+//!
+//! let before = "{\n  // mine\n  \"theme\": \"dark\"\n}\n";
+//! let path = Step::keys(&["env", "ANTHROPIC_BASE_URL"]);
+//! let (after, applied) = set(Syntax::Json, before, &path, &json!("http://127.0.0.1:7333"))
+//!     .expect("valid JSON")
+//!     .expect("it was not set");
+//! assert!(after.contains("// mine"));
+//! assert_eq!(unset(Syntax::Json, &after, &applied), Ok(Unset::Done(before.to_owned())));
+//! ```
+
+mod tree;
+mod text;
+mod json;
+mod yaml;
+mod toml;
+mod dotenv;
+mod flow;
+mod edit;
+mod mcp;
+mod agent;
+mod file;
+mod state;
+mod apply;
+mod diff;
+
+pub use agent::{
+    Agent, Change, Plan, PlanError, Surroundings, Target, Upstream, UpstreamProblem, empty,
+};
+pub use apply::{ApplyError, FileChange, Restored, file_changes, undo_agent, write_agent};
+pub use diff::diff;
+pub use edit::{
+    Applied, Around, EditError, Syntax, SyntaxError, Unset, get, is_blank, path_text, read, set,
+    unset,
+};
+pub use file::{FileError, check_writable, read as read_file, replace as replace_file};
+pub use mcp::{McpForm, ServerEntry};
+pub use state::{AgentRecord, FileRecord, State, StateError};
+pub use tree::Step;

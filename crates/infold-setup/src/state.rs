@@ -1,0 +1,228 @@
+//! The record of what was changed, written before it is changed.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::edit::{Applied, Around, Syntax};
+use crate::file::{self, FileError};
+use crate::tree::Step;
+
+/// What was done for each agent.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// One for each agent, in the order in which they were set up.
+    pub agents: Vec<AgentRecord>,
+    /// The unit of the server, if one was installed.
+    pub unit: Option<PathBuf>,
+    /// The directories that were made for the record itself, outermost first.
+    directories: Vec<PathBuf>,
+}
+
+/// What was done for one agent.
+#[derive(Clone, Debug)]
+pub struct AgentRecord {
+    /// Its name.
+    pub agent: String,
+    /// The address of the proxy that it was given.
+    pub base: String,
+    /// Its files.
+    pub files: Vec<FileRecord>,
+    /// The upstreams that it needs, as API and address.
+    pub upstreams: Vec<(String, String)>,
+}
+
+/// What was done to one file.
+#[derive(Clone, Debug)]
+pub struct FileRecord {
+    /// Its real name.
+    pub file: PathBuf,
+    /// Its syntax.
+    pub syntax: Syntax,
+    /// Where the copy of what it was is; a file that was made has none.
+    pub backup: Option<PathBuf>,
+    /// The directories that were made for it, outermost first.
+    pub directories: Vec<PathBuf>,
+    /// The digest of what it was.
+    pub before: String,
+    /// The digest of what it became.
+    pub after: String,
+    /// The values that were set.
+    pub applied: Vec<Applied>,
+}
+
+/// Why the record could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It is not what was written.
+    #[error("{} is damaged: {reason}", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+const VERSION: u64 = 1;
+
+impl State {
+    /// Reads the record; none is an empty one.
+    pub fn load(path: &Path) -> Result<State, StateError> {
+        let Some(read) = file::read(path)? else {
+            return Ok(State::default());
+        };
+        let damaged = |reason: String| StateError::Damaged {
+            file: path.to_owned(),
+            reason,
+        };
+        let value: Value =
+            serde_json::from_str(&read.text).map_err(|error| damaged(error.to_string()))?;
+        if value["version"] != VERSION {
+            return Err(damaged("another version of infold wrote it".to_owned()));
+        }
+        let agents = value["agents"].as_array().into_iter().flatten();
+        let agents: Option<Vec<AgentRecord>> = agents.map(AgentRecord::from_json).collect();
+        Ok(State {
+            agents: agents.ok_or_else(|| damaged("a member is missing".to_owned()))?,
+            unit: value["unit"].as_str().map(PathBuf::from),
+            directories: paths(&value["directories"]),
+        })
+    }
+
+    /// Writes the record; an empty one is removed.
+    pub fn save(&mut self, path: &Path) -> Result<(), StateError> {
+        let current = file::read(path)?;
+        if self.agents.is_empty() && self.unit.is_none() {
+            return Ok(file::remove(path, &self.directories)?);
+        }
+        if current.is_none() {
+            self.directories = file::missing_directories(path);
+        }
+        let directories: Vec<String> = self
+            .directories
+            .iter()
+            .map(|dir| dir.display().to_string())
+            .collect();
+        let agents: Vec<Value> = self.agents.iter().map(AgentRecord::to_json).collect();
+        let value = json!({"version": VERSION, "agents": agents, "directories": directories, "unit": self.unit.as_ref().map(|unit| unit.display().to_string())});
+        let text = format!("{value:#}\n");
+        match current {
+            Some(current) => file::replace(&current, &text)?,
+            None => file::create(path, &text)?,
+        }
+        Ok(())
+    }
+
+    /// Returns what was done for an agent.
+    pub fn of(&self, agent: &str) -> Option<&AgentRecord> {
+        self.agents.iter().find(|record| record.agent == agent)
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn paths(value: &Value) -> Vec<PathBuf> {
+    let all = value.as_array().into_iter().flatten();
+    all.filter_map(|path| path.as_str().map(PathBuf::from))
+        .collect()
+}
+
+impl AgentRecord {
+    fn to_json(&self) -> Value {
+        let files: Vec<Value> = self.files.iter().map(FileRecord::to_json).collect();
+        json!({"agent": self.agent, "base": self.base, "files": files, "upstreams": self.upstreams})
+    }
+
+    fn from_json(value: &Value) -> Option<AgentRecord> {
+        let files = value["files"].as_array()?.iter();
+        let upstreams = value["upstreams"].as_array()?.iter();
+        let upstream = |pair: &Value| Some((text(&pair[0])?, text(&pair[1])?));
+        Some(AgentRecord {
+            agent: text(&value["agent"])?,
+            base: text(&value["base"])?,
+            files: files.map(FileRecord::from_json).collect::<Option<_>>()?,
+            upstreams: upstreams.map(upstream).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl FileRecord {
+    fn to_json(&self) -> Value {
+        let directories: Vec<String> = self
+            .directories
+            .iter()
+            .map(|dir| dir.display().to_string())
+            .collect();
+        let applied: Vec<Value> = self.applied.iter().map(applied_to_json).collect();
+        json!({
+            "file": self.file.display().to_string(), "syntax": self.syntax.name(),
+            "backup": self.backup.as_ref().map(|path| path.display().to_string()),
+            "directories": directories, "before": self.before, "after": self.after, "applied": applied,
+        })
+    }
+
+    fn from_json(value: &Value) -> Option<FileRecord> {
+        let applied = value["applied"].as_array()?.iter();
+        Some(FileRecord {
+            file: text(&value["file"])?.into(),
+            syntax: Syntax::named(value["syntax"].as_str()?)?,
+            backup: text(&value["backup"]).map(PathBuf::from),
+            directories: paths(&value["directories"]),
+            before: text(&value["before"])?,
+            after: text(&value["after"])?,
+            applied: applied.map(applied_from_json).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl Syntax {
+    fn name(self) -> &'static str {
+        match self {
+            Syntax::Json => "json",
+            Syntax::Toml => "toml",
+            Syntax::Yaml => "yaml",
+            Syntax::Dotenv => "dotenv",
+        }
+    }
+
+    fn named(name: &str) -> Option<Syntax> {
+        let all = [Syntax::Json, Syntax::Toml, Syntax::Yaml, Syntax::Dotenv];
+        all.into_iter().find(|syntax| syntax.name() == name)
+    }
+}
+
+fn applied_to_json(applied: &Applied) -> Value {
+    let step = |step: &Step| match step {
+        Step::Key(key) => json!(key),
+        Step::Entry(key, text) => json!([key, text]),
+    };
+    let path: Vec<Value> = applied.path.iter().map(step).collect();
+    json!({
+        "path": path, "value": applied.value, "before": applied.before, "depth": applied.depth,
+        "prefix": applied.around.prefix, "suffix": applied.around.suffix,
+    })
+}
+
+fn applied_from_json(value: &Value) -> Option<Applied> {
+    let step = |step: &Value| match step {
+        Value::String(key) => Some(Step::Key(key.clone())),
+        other => Some(Step::Entry(text(&other[0])?, text(&other[1])?)),
+    };
+    let path = value["path"].as_array()?.iter().map(step);
+    Some(Applied {
+        path: path.collect::<Option<_>>()?,
+        value: value["value"].clone(),
+        before: text(&value["before"]),
+        depth: usize::try_from(value["depth"].as_u64()?).ok()?,
+        around: Around {
+            prefix: text(&value["prefix"])?,
+            suffix: text(&value["suffix"])?,
+        },
+    })
+}

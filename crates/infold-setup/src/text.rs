@@ -1,0 +1,120 @@
+//! Places in a text: lines, columns, line ends, and pieces that are replaced.
+
+use std::ops::Range;
+
+/// Pieces of a text that are replaced, in any order; they do not overlap.
+#[derive(Debug, Default)]
+pub(crate) struct Patch(Vec<(Range<usize>, String)>);
+
+impl Patch {
+    pub fn insert(&mut self, at: usize, text: impl Into<String>) {
+        self.0.push((at..at, text.into()));
+    }
+
+    pub fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
+        self.0.push((range, text.into()));
+    }
+
+    pub fn remove(&mut self, range: Range<usize>) {
+        self.0.push((range, String::new()));
+    }
+
+    pub fn apply(mut self, text: &str) -> String {
+        // Stable: what was put to one place first comes first.
+        self.0.sort_by_key(|(range, _)| (range.start, range.end));
+        let mut out = String::with_capacity(text.len() + 64);
+        let mut from = 0;
+        for (range, new) in &self.0 {
+            out.push_str(&text[from..range.start]);
+            out.push_str(new);
+            from = range.end;
+        }
+        out.push_str(&text[from..]);
+        out
+    }
+}
+
+/// The line end that a text uses.
+pub(crate) fn line_end(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
+}
+
+/// Returns where the line of a place begins; a byte order mark belongs to no line.
+pub(crate) fn line_start(text: &str, at: usize) -> usize {
+    let start = text[..at].rfind('\n').map_or(0, |at| at + 1);
+    start.max(bom(text))
+}
+
+/// Returns where the line of a place ends, before its line end.
+pub(crate) fn line_stop(text: &str, at: usize) -> usize {
+    let stop = text[at..].find('\n').map_or(text.len(), |end| at + end);
+    if stop > at && text[..stop].ends_with('\r') {
+        stop - 1
+    } else {
+        stop
+    }
+}
+
+/// Returns the white space that the line of a place begins with.
+pub(crate) fn indent(text: &str, at: usize) -> &str {
+    let line = &text[line_start(text, at)..at];
+    let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
+    &line[..blank]
+}
+
+/// Returns whether only white space stands between the line's beginning and a place.
+pub(crate) fn begins_line(text: &str, at: usize) -> bool {
+    indent(text, at).len() == at - line_start(text, at)
+}
+
+/// The length of a byte order mark.
+pub(crate) fn bom(text: &str) -> usize {
+    if text.starts_with('\u{feff}') { 3 } else { 0 }
+}
+
+/// Line and column of a place, from 1.
+pub(crate) fn position(text: &str, at: usize) -> (usize, usize) {
+    let before = &text[bom(text).min(at)..at];
+    let line = before.matches('\n').count() + 1;
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    (line, before[start..].chars().count() + 1)
+}
+
+/// Inserts whole lines behind the line that ends at `stop`, or before all lines.
+///
+/// The last line of a text that has no line end keeps having none.
+pub(crate) fn insert_lines(text: &str, after: Option<usize>, lines: &[String], patch: &mut Patch) {
+    // A text may mix line ends: the line before the new ones decides.
+    let end = match after.map(|stop| &text[stop..]) {
+        Some(rest) if rest.starts_with("\r\n") => "\r\n",
+        Some(rest) if rest.starts_with('\n') => "\n",
+        _ => line_end(text),
+    };
+    let joined = lines.join(end);
+    match after {
+        Some(stop) if stop > bom(text) => patch.insert(stop, format!("{end}{joined}")),
+        _ if text.len() == bom(text) => patch.insert(text.len(), format!("{joined}{end}")),
+        _ => patch.insert(bom(text), format!("{joined}{end}")),
+    }
+}
+
+/// Removes the whole lines of a range.
+pub(crate) fn remove_lines(text: &str, range: Range<usize>, patch: &mut Patch) {
+    let start = line_start(text, range.start);
+    let stop = line_stop(text, range.end);
+    let after = match text[stop..].find('\n') {
+        Some(end) => stop + end + 1,
+        None => stop,
+    };
+    if after == stop && start > bom(text) {
+        // The last line has no line end: the line before it loses its own.
+        let before = text[..start].strip_suffix('\n').unwrap_or(&text[..start]);
+        let before = before.strip_suffix('\r').unwrap_or(before);
+        patch.remove(before.len()..stop);
+    } else {
+        patch.remove(start..after);
+    }
+}

@@ -1,0 +1,328 @@
+//! Reads YAML and keeps where values stand; inserts and removes lines of block mappings and lists.
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+use serde_json::Value;
+
+use crate::edit::{EditError, SyntaxError};
+use crate::text::{Patch, bom, insert_lines, line_start, line_stop, remove_lines};
+use crate::tree::{Form, Member, Node, NodeKind, Step};
+
+/// No configuration is nested deeper.
+const MAX_DEPTH: usize = 64;
+
+/// Parses a text of one document.
+pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
+    let skipped = bom(text);
+    let body = &text[skipped..];
+    let mut places: Vec<usize> = body.char_indices().map(|(at, _)| at + skipped).collect();
+    places.push(text.len());
+    let mut builder = Builder {
+        text,
+        open: Vec::new(),
+        root: None,
+    };
+    let place = |index: usize| *places.get(index).unwrap_or(&text.len());
+    let mut parser = Parser::new_from_str(body);
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event
+            .map_err(|error| SyntaxError::at(text, place(error.marker().index()), error.info()))?;
+        builder.add(event, place(span.start.index())..place(span.end.index()))?;
+    }
+    Ok(builder.root.unwrap_or(Node {
+        span: text.len()..text.len(),
+        kind: NodeKind::Scalar(Value::Null),
+    }))
+}
+
+struct Builder<'a> {
+    text: &'a str,
+    open: Vec<Open>,
+    root: Option<Node>,
+}
+
+struct Open {
+    start: usize,
+    form: Form,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Node>),
+    Map(Vec<Member>, Option<(String, usize)>),
+}
+
+impl Builder<'_> {
+    fn add(&mut self, event: Event<'_>, span: std::ops::Range<usize>) -> Result<(), SyntaxError> {
+        match event {
+            Event::DocumentStart(_) if self.root.is_some() => {
+                return Err(SyntaxError::at(
+                    self.text,
+                    span.start,
+                    "there is a second document",
+                ));
+            }
+            Event::Scalar(text, style, ..) => {
+                let is_null = style == ScalarStyle::Plain
+                    && matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
+                let value = if is_null {
+                    Value::Null
+                } else {
+                    Value::String(text.into_owned())
+                };
+                let end = span.start + self.text[span.clone()].trim_end().len();
+                return self.put(Node {
+                    span: span.start..end,
+                    kind: NodeKind::Scalar(value),
+                });
+            }
+            Event::Alias(id) => {
+                return self.put(Node {
+                    span,
+                    kind: NodeKind::Scalar(Value::String(format!("*{id}"))),
+                });
+            }
+            Event::SequenceStart(..) => self.begin(&span, Content::List(Vec::new()))?,
+            Event::MappingStart(..) => self.begin(&span, Content::Map(Vec::new(), None))?,
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some(open) = self.open.pop() {
+                    let kind = match open.content {
+                        Content::List(items) => NodeKind::List(items, open.form),
+                        Content::Map(members, _) => NodeKind::Map(members, open.form),
+                    };
+                    let end = match open.form {
+                        Form::Flow => span.end,
+                        Form::Block => last_end(&kind).unwrap_or(open.start),
+                    };
+                    return self.put(Node {
+                        span: open.start..end,
+                        kind,
+                    });
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        span: &std::ops::Range<usize>,
+        content: Content,
+    ) -> Result<(), SyntaxError> {
+        if self.open.len() > MAX_DEPTH {
+            return Err(SyntaxError::at(
+                self.text,
+                span.start,
+                "it is nested too deeply",
+            ));
+        }
+        let is_flow = self.text[span.start..].starts_with(['{', '[']);
+        self.open.push(Open {
+            start: span.start,
+            form: if is_flow { Form::Flow } else { Form::Block },
+            content,
+        });
+        Ok(())
+    }
+
+    fn put(&mut self, node: Node) -> Result<(), SyntaxError> {
+        match self.open.last_mut().map(|open| &mut open.content) {
+            None => self.root = Some(node),
+            Some(Content::List(items)) => items.push(node),
+            Some(Content::Map(members, key)) => match key.take() {
+                Some((key, start)) => {
+                    if members.iter().any(|member| member.key == key) {
+                        let reason = format!("the key `{key}` is there twice");
+                        return Err(SyntaxError::at(self.text, start, reason));
+                    }
+                    members.push(Member {
+                        key,
+                        start,
+                        value: node,
+                    });
+                }
+                None => {
+                    let text = match node.value() {
+                        Value::String(text) => text,
+                        other => other.to_string(),
+                    };
+                    *key = Some((text, node.span.start));
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Where the last value of a list or mapping ends.
+fn last_end(kind: &NodeKind) -> Option<usize> {
+    match kind {
+        NodeKind::List(items, _) => items.last().map(|item| item.span.end),
+        NodeKind::Map(members, _) => members.last().map(|member| {
+            // A value that is left out may be said to stand on the next line.
+            let end = member.value.span.end;
+            if member.value.is_null() {
+                end.min(member.start + member.key.len() + 1)
+                    .max(member.start)
+            } else {
+                end
+            }
+        }),
+        NodeKind::Scalar(_) => None,
+    }
+}
+
+/// Inserts what a path misses as lines behind what is there.
+pub(crate) fn insert(
+    text: &str,
+    parent: &Node,
+    holder: Option<&Member>,
+    path: &[Step],
+    value: &Value,
+    patch: &mut Patch,
+) -> Result<(), EditError> {
+    let (column, after) = match (&parent.kind, holder) {
+        (NodeKind::Map(members, Form::Block), _) if !members.is_empty() => {
+            let column = members[0].start - line_start(text, members[0].start);
+            (column, Some(stop(text, parent)))
+        }
+        (NodeKind::List(items, Form::Block), _) if !items.is_empty() => {
+            (dash(text, &items[0])?, Some(stop(text, parent)))
+        }
+        // A key whose value is left out.
+        (NodeKind::Scalar(Value::Null), Some(member)) => {
+            let column = member.start - line_start(text, member.start);
+            (column + 2, Some(line_stop(text, member.start)))
+        }
+        (NodeKind::Scalar(Value::Null), None) => {
+            let end = text.trim_end().len().max(bom(text));
+            (0, (end > bom(text)).then(|| text_stop(text)))
+        }
+        _ => return Err(EditError::Shape(crate::edit::path_text(path))),
+    };
+    let mut lines = Vec::new();
+    render(path, value, column, &mut lines);
+    insert_lines(text, after, &lines, patch);
+    Ok(())
+}
+
+/// The end of the last line of a text that holds comments alone.
+fn text_stop(text: &str) -> usize {
+    let end = text.strip_suffix('\n').unwrap_or(text);
+    end.strip_suffix('\r').unwrap_or(end).len()
+}
+
+/// The end of the last line that a value takes.
+fn stop(text: &str, node: &Node) -> usize {
+    line_stop(text, node.span.end)
+}
+
+/// The column of the dash before an item.
+fn dash(text: &str, item: &Node) -> Result<usize, EditError> {
+    let line = line_start(text, item.span.start);
+    text[line..item.span.start]
+        .rfind('-')
+        .ok_or_else(|| EditError::Shape("a list".to_owned()))
+}
+
+/// Removes the lines of a member of a block mapping.
+pub(crate) fn remove_member(
+    text: &str,
+    member: &Member,
+    patch: &mut Patch,
+) -> Result<(), EditError> {
+    let line = line_start(text, member.start);
+    if !text[line..member.start].trim().is_empty() {
+        return Err(EditError::Shape(member.key.clone()));
+    }
+    let end = last_end(&NodeKind::Map(vec![member.clone()], Form::Block));
+    remove_lines(text, member.start..end.unwrap_or(member.start), patch);
+    Ok(())
+}
+
+/// Removes the lines of an item of a block list.
+pub(crate) fn remove_item(text: &str, item: &Node, patch: &mut Patch) -> Result<(), EditError> {
+    let line = line_start(text, item.span.start);
+    let lead = text[line..item.span.start].trim();
+    if lead != "-" {
+        return Err(EditError::Shape("an item of a list".to_owned()));
+    }
+    remove_lines(text, item.span.clone(), patch);
+    Ok(())
+}
+
+/// Writes a value below a path of keys as lines.
+fn render(path: &[Step], value: &Value, column: usize, lines: &mut Vec<String>) {
+    let blank = " ".repeat(column);
+    match path.split_first() {
+        Some((Step::Key(key), [])) => member(key, value, column, lines),
+        Some((Step::Key(key), rest)) => {
+            lines.push(format!("{blank}{}:", scalar(key)));
+            render(rest, value, column + 2, lines);
+        }
+        Some((Step::Entry(..), [])) => item(value, column, lines),
+        Some((Step::Entry(key, text), rest)) => {
+            lines.push(format!(
+                "{blank}- {}: {}",
+                scalar(key),
+                Value::String(text.clone())
+            ));
+            render(rest, value, column + 2, lines);
+        }
+        None => {}
+    }
+}
+
+fn member(key: &str, value: &Value, column: usize, lines: &mut Vec<String>) {
+    let (blank, key) = (" ".repeat(column), scalar(key));
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            lines.push(format!("{blank}{key}:"));
+            for (name, inner) in members {
+                member(name, inner, column + 2, lines);
+            }
+        }
+        other => lines.push(format!("{blank}{key}: {}", inline(other))),
+    }
+}
+
+fn item(value: &Value, column: usize, lines: &mut Vec<String>) {
+    let mut inner = Vec::new();
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                member(name, value, column + 2, &mut inner);
+            }
+        }
+        other => inner.push(format!("{}{}", " ".repeat(column + 2), inline(other))),
+    }
+    if let Some(first) = inner.first_mut() {
+        first.replace_range(column..column + 1, "-");
+    }
+    lines.append(&mut inner);
+}
+
+fn inline(value: &Value) -> String {
+    match value {
+        Value::String(text) => scalar(text),
+        other => crate::flow::render(other, None, "", ""),
+    }
+}
+
+/// Writes a text plain if that means the same, else in double quotes: JSON texts are YAML too.
+pub(crate) fn scalar(text: &str) -> String {
+    let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-./:".contains(c))
+        && !text.ends_with(':')
+        && !matches!(
+            text.to_ascii_lowercase().as_str(),
+            "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n"
+        );
+    if is_plain {
+        text.to_owned()
+    } else {
+        Value::String(text.to_owned()).to_string()
+    }
+}

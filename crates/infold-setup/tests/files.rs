@@ -1,0 +1,280 @@
+//! What setup does to files, and takes back.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use infold_setup::{
+    Agent, ApplyError, FileError, Plan, Restored, State, Surroundings, Target, read_file,
+    undo_agent, write_agent,
+};
+use tempfile::TempDir;
+
+const BASE: &str = "http://127.0.0.1:7333";
+
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Home {
+        Home(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0
+            .path()
+            .canonicalize()
+            .expect("it is there")
+            .join(name)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        fs::write(&path, text).expect("a file");
+        path
+    }
+
+    fn plan(&self, agent: Agent) -> Result<Plan, infold_setup::PlanError> {
+        let home = self.path("");
+        let read = |file: &Path| match read_file(file) {
+            Ok(read) => Ok(read.map(|read| read.text)),
+            Err(error) => Err(error.to_string()),
+        };
+        let at = Surroundings {
+            home: &home,
+            current: &home,
+            env: &|_| None,
+            read: &read,
+        };
+        let mut plan = agent.plan(
+            &at,
+            &Target {
+                base: BASE,
+                mcp: None,
+            },
+        )?;
+        plan.forward(&at, self.path(".config/infold/config.yaml"), &[])?;
+        Ok(plan)
+    }
+
+    fn write(&self, agent: Agent) -> Result<usize, ApplyError> {
+        let mut state = self.state();
+        let files = write_agent(
+            agent,
+            BASE,
+            &|| self.plan(agent),
+            &mut state,
+            &self.path("state/setup.json"),
+        )?;
+        Ok(files.len())
+    }
+
+    fn state(&self) -> State {
+        State::load(&self.path("state/setup.json")).expect("a record")
+    }
+
+    fn undo(&self, agent: Agent) -> Vec<Restored> {
+        let mut state = self.state();
+        let done = undo_agent(agent.name(), &mut state, &self.path("state/setup.json"));
+        done.expect("it is taken back")
+            .into_iter()
+            .map(|(_, restored)| restored)
+            .collect()
+    }
+
+    /// All files and directories, with modes and contents.
+    fn all(&self) -> Vec<(PathBuf, u32, String)> {
+        fn walk(dir: &Path, out: &mut Vec<(PathBuf, u32, String)>) {
+            let mut entries: Vec<PathBuf> = fs::read_dir(dir)
+                .expect("a directory")
+                .flatten()
+                .map(|entry| entry.path())
+                .collect();
+            entries.sort();
+            for path in entries {
+                let metadata = fs::symlink_metadata(&path).expect("it is there");
+                let text = if metadata.is_symlink() {
+                    format!("-> {}", fs::read_link(&path).expect("a link").display())
+                } else {
+                    fs::read_to_string(&path).unwrap_or_default()
+                };
+                out.push((path.clone(), metadata.permissions().mode(), text));
+                if metadata.is_dir() {
+                    walk(&path, out);
+                }
+            }
+        }
+        let mut out = Vec::new();
+        walk(&self.path(""), &mut out);
+        out
+    }
+}
+
+#[test]
+fn what_was_there_is_there_again_and_what_was_made_is_gone() {
+    let home = Home::new();
+    let settings = home.file(".claude/settings.json", "{\"model\": \"opus\"}");
+    fs::set_permissions(&settings, Permissions::from_mode(0o640)).expect("ours");
+    home.file(".codex/config.toml", "# mine\r\nmodel = \"o3\"");
+    let before = home.all();
+    for agent in [Agent::Claude, Agent::Codex, Agent::Gemini, Agent::Aider] {
+        assert!(home.write(agent).expect("written") > 0);
+        assert_eq!(home.write(agent).expect("written twice"), 0);
+    }
+    assert_eq!(
+        fs::metadata(&settings)
+            .expect("it is there")
+            .permissions()
+            .mode()
+            & 0o777,
+        0o640
+    );
+    assert_eq!(
+        fs::read_to_string(home.path(".claude/settings.json.before-infold")).expect("a copy"),
+        "{\"model\": \"opus\"}"
+    );
+    assert_eq!(home.undo(Agent::Claude), [Restored::Whole]);
+    assert_eq!(home.undo(Agent::Aider), [Restored::Removed]);
+    home.undo(Agent::Gemini);
+    home.undo(Agent::Codex);
+    assert_eq!(home.all(), before);
+    assert_eq!(home.undo(Agent::Codex), []);
+}
+
+#[test]
+fn only_our_lines_go_when_others_changed_the_file() {
+    let home = Home::new();
+    let file = home.file(".codex/config.toml", "model = \"o3\"\n");
+    home.write(Agent::Codex).expect("written");
+    let text = fs::read_to_string(&file).expect("text");
+    fs::write(&file, text.replace("o3", "o4") + "\n[tui]\nx = 1\n").expect("edited");
+    assert_eq!(home.undo(Agent::Codex), [Restored::LinesRemoved]);
+    assert_eq!(
+        fs::read_to_string(&file).expect("text"),
+        "model = \"o4\"\n\n[tui]\nx = 1\n"
+    );
+}
+
+#[test]
+fn lines_that_others_changed_are_left() {
+    let home = Home::new();
+    let file = home.file(".codex/config.toml", "model = \"o3\"\n");
+    home.write(Agent::Codex).expect("written");
+    let text = fs::read_to_string(&file)
+        .expect("text")
+        .replace(BASE, "https://other");
+    fs::write(&file, &text).expect("edited");
+    assert_eq!(
+        home.undo(Agent::Codex),
+        [Restored::Left(vec!["openai_base_url".to_owned()])]
+    );
+    assert_eq!(fs::read_to_string(&file).expect("text"), text);
+    assert!(home.path(".codex/config.toml.before-infold").exists());
+}
+
+#[test]
+fn a_kill_between_record_and_file_leaves_nothing_unknown() {
+    let home = Home::new();
+    let file = home.file(".codex/config.toml", "model = \"o3\"\n");
+    home.write(Agent::Codex).expect("written");
+    // As if the file had not been replaced yet.
+    fs::write(&file, "model = \"o3\"\n").expect("as it was");
+    assert_eq!(home.undo(Agent::Codex), [Restored::Nothing]);
+    assert_eq!(fs::read_to_string(&file).expect("text"), "model = \"o3\"\n");
+    assert!(!home.path(".codex/config.toml.before-infold").exists());
+}
+
+#[test]
+fn a_link_stays_and_its_target_is_changed() {
+    let home = Home::new();
+    let target = home.file("dotfiles/codex.toml", "model = \"o3\"\n");
+    fs::create_dir_all(home.path(".codex")).expect("a directory");
+    symlink(&target, home.path(".codex/config.toml")).expect("a link");
+    let before = home.all();
+    home.write(Agent::Codex).expect("written");
+    assert!(
+        fs::symlink_metadata(home.path(".codex/config.toml"))
+            .expect("it is there")
+            .is_symlink()
+    );
+    assert!(fs::read_to_string(&target).expect("text").contains(BASE));
+    assert_eq!(home.undo(Agent::Codex), [Restored::Whole]);
+    assert_eq!(home.all(), before);
+}
+
+#[test]
+fn what_must_not_be_changed_is_refused_and_nothing_is_left_behind() {
+    let home = Home::new();
+    let file = home.file(".codex/config.toml", "model = \"o3\"\n");
+    fs::set_permissions(&file, Permissions::from_mode(0o444)).expect("ours");
+    let before = home.all();
+    let error = home.write(Agent::Codex).expect_err("read-only").to_string();
+    assert!(
+        error.contains("read-only") && error.contains(".codex/config.toml"),
+        "{error}"
+    );
+    assert_eq!(home.all(), before);
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("ours");
+    // Only root may give files away, and so only root sees this.
+    if std::os::unix::fs::chown(&file, Some(4711), None).is_ok() {
+        let error = home.write(Agent::Codex).expect_err("another's").to_string();
+        assert!(
+            error.contains("belongs to another user (id 4711)"),
+            "{error}"
+        );
+    }
+    fs::remove_file(&file).expect("removed");
+    symlink("/nowhere/at/all", &file).expect("a link");
+    let error = home.write(Agent::Codex).expect_err("dangling").to_string();
+    assert!(
+        error.contains("a link to /nowhere/at/all, which is not there"),
+        "{error}"
+    );
+    fs::remove_file(&file).expect("removed");
+    fs::create_dir(&file).expect("a directory");
+    let error = home
+        .write(Agent::Codex)
+        .expect_err("a directory")
+        .to_string();
+    assert!(error.contains("not a regular file"), "{error}");
+    fs::remove_dir(&file).expect("removed");
+    fs::write(&file, b"model = \"\xff\"\n").expect("a file");
+    let error = home.write(Agent::Codex).expect_err("no text").to_string();
+    assert!(error.contains("not UTF-8"), "{error}");
+    assert!(!home.path("state/setup.json").exists());
+}
+
+#[test]
+fn a_file_that_changed_since_it_was_read_is_not_replaced() {
+    let home = Home::new();
+    let file = home.file("a.toml", "a = 1\n");
+    let read = read_file(&file).expect("readable").expect("there");
+    fs::write(&file, "a = 2\n").expect("written");
+    let error = infold_setup::replace_file(&read, "a = 3\n").expect_err("it changed");
+    assert!(matches!(error, FileError::Busy { .. }), "{error}");
+    assert_eq!(fs::read_to_string(&file).expect("text"), "a = 2\n");
+    assert_eq!(fs::read_dir(home.path("")).expect("a directory").count(), 1);
+}
+
+#[test]
+fn an_upstream_that_another_agent_needs_stays_until_it_needs_it_no_more() {
+    let home = Home::new();
+    let gateway = "{\"env\": {\"ANTHROPIC_BASE_URL\": \"https://gw\"}}";
+    home.file(".claude/settings.json", gateway);
+    home.file(
+        ".continue/config.yaml",
+        "models:\n  - name: a\n    provider: anthropic\n    apiBase: https://gw\n",
+    );
+    let before = home.all();
+    home.write(Agent::Claude).expect("written");
+    home.write(Agent::Continue).expect("written");
+    let config = home.path(".config/infold/config.yaml");
+    assert_eq!(
+        fs::read_to_string(&config).expect("text"),
+        "serve:\n  upstreams:\n    anthropic: https://gw\n"
+    );
+    home.undo(Agent::Claude);
+    assert!(config.exists());
+    home.undo(Agent::Continue);
+    assert_eq!(home.all(), before);
+}

@@ -76,7 +76,7 @@ def run_task(infold, work, files):
 
 def check_record(infold, work, expected):
     """Checks that each call is in tools.jsonl, and has one result among the messages."""
-    [directory] = (work / "contexts/completed").iterdir()
+    [directory] = [path.parent for path in work.glob("contexts/*/*/tools.jsonl")]
     read = lambda name: [json.loads(line) for line in (directory / name).read_text().splitlines()]
     records = read("tools.jsonl")
     assert len(records) == len(expected), (len(records), len(expected))
@@ -119,6 +119,7 @@ def main():
         model = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             url = next(word for word in model.stdout.readline().split() if word.startswith("http"))
+            os.environ["INFOLD_CONTEXTS"] = str(work / "contexts")
             write_config(work / "config.yaml", options, directory, files, url)
             infold = [options.infold, "--config", "config.yaml"]
             print("== through `infold run`, one server killed during a call")

@@ -9,7 +9,7 @@ import pathlib
 import subprocess
 import sys
 
-infold, work, window = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
+infold, work = sys.argv[1], pathlib.Path(sys.argv[2])
 TASK = (
     "The file notes/rivers.txt names five rivers, one on each line with its length. Read the files in notes, then write "
     "the name of the longest river into answer.txt. Call one tool at a time, and call done when answer.txt is written."
@@ -57,7 +57,8 @@ def run_until_ended():
         ends.append(said[-1])
         print(f"  {said[-1]['status']} after {said[-1]['steps']} steps, {said[-1]['tool_calls']} calls, "
               f"{said[-1]['tokens']} tokens, {said[-1]['folds']} folds: {said[-1]['text'][:90]}")
-        if said[-1]["status"] not in ("paused", "queued"):
+        is_stuck = len(ends) > 1 and ends[-2]["steps"] == ends[-1]["steps"]
+        if said[-1]["status"] not in ("paused", "queued") or is_stuck:
             break
         arguments = ["run", "--resume", said[-1]["uuid"]]
     return ends
@@ -76,10 +77,13 @@ def check(task, status):
     statuses = [record["status"] for record in records]
     print(f"  {len(called)} calls, each with one result and one record: {statuses.count('success')} worked, "
           f"{statuses.count('error')} were told why not")
+    if not called:
+        print("  the model wrote no call, though one was required: nothing is shown of calls")
     names = {}
     for record in records:
         names[record["tool"]] = names.get(record["tool"], 0) + 1
-    print("  " + ", ".join(f"{name} {count}" for name, count in sorted(names.items())))
+    if names:
+        print("  " + ", ".join(f"{name} {count}" for name, count in sorted(names.items())))
     failures = succeed("log", task, "--json").count('"what":"no reply')
     view = succeed("view", task, "--raw").splitlines()
     print(f"  {len(messages)} messages, {len(view)} in view, {failures} requests without a reply")

@@ -148,3 +148,19 @@ fn no_process_of_the_same_user_reads_the_environment_of_infold() {
     drop(waiting.stdin.take());
     waiting.wait().unwrap();
 }
+
+#[test]
+fn a_model_is_made_to_call_tools_if_that_is_asked_for() {
+    let server = Server::start(Script::decide(|_| done("ok")));
+    let home = home(&server, "");
+    let choice = || {
+        let request = server.last_call().unwrap().text();
+        let request: serde_json::Value = serde_json::from_str(&request).unwrap();
+        request["tool_choice"].clone()
+    };
+    assert_eq!(home.run("run 'try' --workspace work", b"").code, 0);
+    assert_eq!(choice(), serde_json::Value::Null);
+    let ran = home.run("run 'try' --workspace work --require-calls", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    assert_eq!(choice(), "required");
+}

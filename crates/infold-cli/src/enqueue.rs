@@ -39,6 +39,9 @@ pub struct EnqueueArgs {
     /// The directory it is done in [default: the configured one, else the current directory]
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
+    /// Let the model run commands in the workspace, until the task ends
+    #[arg(long)]
+    pub allow_commands: bool,
 }
 
 /// `infold enqueue`
@@ -56,6 +59,7 @@ pub fn run(
     let request = EnqueueRequest {
         priority: args.priority,
         uuid: args.uuid,
+        allows_commands: args.allow_commands,
         ..task_request(config, &text, args.user.clone(), args.workspace.as_deref())?
     };
     let queued = enqueue(contexts, request)?;

@@ -61,6 +61,7 @@ use output::Output;
 
 fn main() -> ExitCode {
     signals::handle_file_size_limit();
+    signals::hide_memory();
     let cli = match parse_command_line() {
         Ok(cli) => cli,
         Err(error) => return report_usage_error(&error),

@@ -10,7 +10,9 @@ use clap::Args;
 use infold::Config;
 use infold::layers::task_situation;
 use infold::queue::enqueue;
-use infold_store::{Contexts, InEffect, Metadata, Return, host};
+use infold_store::{Contexts, InEffect, Metadata, OpenError, Return, TaskError, Writer, host};
+use infold_wire::Wire;
+use infold_wire::tools::{ToolChoice, write_tool_choice};
 use infold_work::{
     EndMode, LeaseKeeper, RunEnd, RunError, RunEvent, RunModel, TaskRun, WorkLimits, claim_request,
     new_owner,
@@ -27,7 +29,7 @@ use crate::fold_options::FoldOptions;
 use crate::manage::task_model;
 use crate::model_call::{CallArgs, ModelCall, TaskFacts};
 use crate::output::{Output, count, note, number, report_repairs};
-use crate::source_report::SourceReport;
+use crate::source_report::{SourceReport, report_end};
 use crate::steps::short;
 use crate::task_lock::acquire;
 use live_run::LiveRun;
@@ -45,9 +47,12 @@ pub struct RunArgs {
     /// The directory it is done in [default: the configured one, else the current directory]
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
-    /// Let the model run commands in the workspace
+    /// Let the model run commands in the workspace, until the task ends
     #[arg(long)]
     pub allow_commands: bool,
+    /// Require a call of a tool at each step, for models that say what they would do instead of doing it
+    #[arg(long)]
+    pub require_calls: bool,
     /// The user it is done for
     #[arg(long, env = "USER")]
     pub user: Option<String>,
@@ -71,6 +76,28 @@ struct LeasedTask {
     id: Uuid,
     owner: String,
     mode: EndMode,
+    /// Whether a person let its model run commands.
+    allows_commands: bool,
+}
+
+/// A task that is open for writing, and whose lease is kept.
+struct OpenedTask {
+    lease: LeaseKeeper,
+    writer: Writer,
+}
+
+impl OpenedTask {
+    fn open(
+        contexts: &Contexts,
+        config: &Config,
+        task: &LeasedTask,
+        json: bool,
+    ) -> Result<OpenedTask, TaskError> {
+        let lease = LeaseKeeper::start(contexts, task.id, &task.owner, config.work.lease());
+        let (writer, repairs) = acquire(|| contexts.write(task.id))?;
+        report_repairs(json, &repairs);
+        Ok(OpenedTask { lease, writer })
+    }
 }
 
 /// A call of a model is given up after so long, all attempts included.
@@ -93,7 +120,8 @@ fn start(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Output)
     let json = out.is_json();
     // The task is made once everything else has succeeded.
     let facts = TaskFacts::default();
-    let call = ModelCall::new(contexts, config, &call_args(args), facts, json)?;
+    let mut call = ModelCall::new(contexts, config, &call_args(args), facts, json)?;
+    require_calls(args, &mut call, json);
     let profile = &call.setup.setup.profile;
     let endpoint = &call.connection.endpoint;
     request.metadata = Metadata {
@@ -111,15 +139,17 @@ fn start(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Output)
     let host = host();
     let owner = new_owner(&host);
     request.lease = Some(claim_request(&owner, &host, config.work.lease()).lease);
+    request.allows_commands = args.allow_commands;
     let id = enqueue(contexts, request)?.task;
     note(json, format!("task {id}"));
     let task = LeasedTask {
         id,
         owner,
         mode: EndMode::Foreground,
+        allows_commands: args.allow_commands,
     };
-    let ran = carry_out(contexts, config, args, &task, call, out);
-    ran.map_err(|error| error.about(&short(&id.to_string())).of(&id.to_string()))
+    run_in_foreground(contexts, config, &task, call, out)
+        .map_err(|error| error.about(&short(&id.to_string())).of(&id.to_string()))
 }
 
 /// Goes on with a task in the foreground.
@@ -144,30 +174,63 @@ fn resume(
     let owner = new_owner(&host);
     let mut request = claim_request(&owner, &host, config.work.lease());
     request.task = Some(id);
-    let claimed = contexts.with_registry(|rows| rows.claim(&request))?;
-    if claimed.is_none() {
-        let row = contexts.row(id)?;
-        let (status, hint) = match row.map(|row| row.status) {
-            Some(status) if status.is_end() => (
-                status.to_string(),
-                "`infold fork TASK` continues it as another task",
-            ),
-            _ => (
-                "being carried out".to_owned(),
-                "`infold task pause TASK` asks its worker to stop; `infold task stats` names the process",
-            ),
-        };
-        return Err(CliError::usage(format!("task {id} is {status}"))
-            .hint(hint)
-            .about(&name));
+    contexts.end_dead_lease(id)?;
+    let Some(claimed) = contexts.with_registry(|rows| rows.claim(&request))? else {
+        return Err(not_claimed(contexts, id)?.about(&name));
+    };
+    if args.allow_commands {
+        contexts.with_registry(|rows| rows.allow_commands(id))?;
     }
     let task = LeasedTask {
         id,
         owner,
         mode: EndMode::Foreground,
+        allows_commands: args.allow_commands || claimed.allows_commands,
     };
-    let ran = carry_out(contexts, config, args, &task, call, out);
-    ran.map_err(|error| error.about(&name).of(&id.to_string()))
+    run_in_foreground(contexts, config, &task, call, out)
+        .map_err(|error| error.about(&name).of(&id.to_string()))
+}
+
+/// Says why a task cannot be carried out now.
+fn not_claimed(contexts: &Contexts, id: Uuid) -> CliResult<CliError> {
+    let row = contexts.row(id)?;
+    let ended = row.as_ref().map(|row| row.status);
+    if let Some(status) = ended.filter(|status| status.is_end()) {
+        return Ok(CliError::usage(format!("task {id} is {status}"))
+            .hint("`infold fork TASK` continues it as another task"));
+    }
+    let entry = contexts.with_registry(|rows| rows.queue_entry(id))?;
+    let until = entry.and_then(|entry| entry.lease).map(|lease| lease.until);
+    let left = until.map(|until| until.duration_since(Timestamp::now()).as_secs().max(0) + 1);
+    let process = row.and_then(|row| row.process_id.zip(row.hostname));
+    let by = process.map(|(pid, host)| format!(" by process {pid} on {host}"));
+    let hint = format!(
+        "`infold task pause TASK` asks its worker to stop; if that process is gone, the task is free in {} s",
+        left.unwrap_or_default()
+    );
+    let text = format!("task {id} is being carried out{}", by.unwrap_or_default());
+    Ok(CliError::usage(text).hint(hint))
+}
+
+/// Carries a task out; whatever goes wrong before the loop begins leaves it paused, for whoever goes on.
+fn run_in_foreground(
+    contexts: &Contexts,
+    config: &Config,
+    task: &LeasedTask,
+    call: ModelCall,
+    out: &mut Output,
+) -> CliResult {
+    let opened = OpenedTask::open(contexts, config, task, out.is_json());
+    let ran = opened
+        .map_err(CliError::from)
+        .and_then(|opened| carry_out(contexts, config, task, opened, call, out));
+    if let Err(error) = &ran {
+        let reason = error.text().to_owned();
+        let end = RunEnd::Paused { reason };
+        // The error is the one to tell; without this, the lease expires.
+        let _ = end.conclude_unopened(contexts, task.id, &task.owner);
+    }
+    ran
 }
 
 /// Carries out a task that a worker has claimed.
@@ -178,14 +241,31 @@ fn run_claimed(
     id: Uuid,
     out: &mut Output,
 ) -> CliResult {
+    let entry = contexts.with_registry(|rows| {
+        rows.set_process(id, std::process::id())?;
+        rows.queue_entry(id)
+    })?;
     let task = LeasedTask {
         id,
         owner: args.lease.clone().unwrap_or_default(),
         mode: EndMode::Worker {
             attempts: args.attempt,
         },
+        allows_commands: entry.is_some_and(|entry| entry.allows_commands),
     };
-    contexts.with_registry(|rows| rows.set_process(id, std::process::id()))?;
+    let opened = match OpenedTask::open(contexts, config, &task, out.is_json()) {
+        Err(error) if is_held(&error) => {
+            // A process that lost its lease still has the task open: it is stopped, or very slow. That is no attempt.
+            let wait = SignedDuration::try_from(config.work.lease()).unwrap_or_default();
+            let back = Return::Deferred {
+                not_before: Timestamp::now() + wait,
+                error: error.to_string(),
+            };
+            contexts.with_registry(|rows| rows.give_back(id, &task.owner, &back))?;
+            return Err(error.into());
+        }
+        opened => opened.map_err(CliError::from),
+    };
     let call = task_call(
         contexts,
         config,
@@ -194,26 +274,22 @@ fn run_claimed(
         OnSignal::FinishCall,
         out.is_json(),
     );
-    let ran = call.and_then(|call| carry_out(contexts, config, args, &task, call, out));
+    let ran = opened.and_then(|opened| carry_out(contexts, config, &task, opened, call?, out));
     if let Err(error) = &ran {
         // What went wrong before the loop began counts as an attempt.
         let end = RunEnd::failed_attempt(error.text().to_owned(), args.attempt, &config.work);
-        match end {
-            RunEnd::Retried { error, wait } => {
-                let wait = SignedDuration::try_from(wait).unwrap_or_default();
-                let back = Return::Retry {
-                    not_before: Timestamp::now() + wait,
-                    error,
-                };
-                contexts.with_registry(|rows| rows.give_back(id, &task.owner, &back))?;
-            }
-            RunEnd::Failed { error } => {
-                contexts.finish(id, &infold_store::Outcome::Failed { error })?;
-            }
-            _ => {}
-        }
+        report_end(contexts, config, id, &end, out.is_json());
+        end.conclude_unopened(contexts, id, &task.owner)?;
     }
     ran
+}
+
+/// Returns whether a task could not be opened because another process has it open.
+fn is_held(error: &TaskError) -> bool {
+    let TaskError::Open { source, .. } = error else {
+        return false;
+    };
+    matches!(source, OpenError::Held { .. })
 }
 
 /// Finds the model of a task that is there.
@@ -232,7 +308,22 @@ fn task_call(
         has_reply: has_reply(&log)?,
         situation: task_situation(&log, log.state().shown(), infold_store::now())?,
     };
-    ModelCall::with_signals(contexts, config, &call_args(args), facts, on_signal, json)
+    let mut call =
+        ModelCall::with_signals(contexts, config, &call_args(args), facts, on_signal, json)?;
+    require_calls(args, &mut call, json);
+    Ok(call)
+}
+
+/// Makes the model call a tool with each reply, if that was asked for.
+fn require_calls(args: &RunArgs, call: &mut ModelCall, json: bool) {
+    if !args.require_calls {
+        return;
+    }
+    if call.frame.wire == Wire::Ollama {
+        let text = "Ollama has no tool choice: the model may end without a call";
+        return CliError::usage(text).warn(json);
+    }
+    call.frame.tool_choice = Some(write_tool_choice(ToolChoice::Any, call.frame.wire));
 }
 
 fn call_args(args: &RunArgs) -> CallArgs {
@@ -252,22 +343,20 @@ fn call_args(args: &RunArgs) -> CallArgs {
 fn carry_out(
     contexts: &Contexts,
     config: &Config,
-    args: &RunArgs,
     task: &LeasedTask,
+    opened: OpenedTask,
     mut call: ModelCall,
     out: &mut Output,
 ) -> CliResult {
     let json = out.is_json();
-    let lease = LeaseKeeper::start(contexts, task.id, &task.owner, config.work.lease());
-    let (mut writer, repairs) = acquire(|| contexts.write(task.id))?;
-    report_repairs(json, &repairs);
+    let OpenedTask { lease, mut writer } = opened;
     let metadata = Metadata::read(writer.log().dir())?;
     let mut source = SourceReport::open(config, writer.log(), task.id, json)?;
     if let Some(source) = &mut source {
         source.start();
     }
     let stopped = call.runtime.stopped();
-    let tools = tool_set(config, args.allow_commands, &metadata, &call)?;
+    let tools = tool_set(config, contexts, task.allows_commands, &metadata, &call)?;
     let run = TaskRun {
         contexts,
         task: task.id,

@@ -1,4 +1,4 @@
-//! Signals: SIGINT and SIGTERM for commands that clean up first, and the limit of file sizes.
+//! What the system may do to this process: signals that end it, the limit of file sizes, and who may look into it.
 
 use std::io;
 use std::sync::Arc;
@@ -16,6 +16,17 @@ pub fn handle_file_size_limit() {
     let signal = rustix::process::Signal::XFSZ.as_raw();
     // Without a handler the process ends during a write, which loses nothing that was acknowledged.
     let _ = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)));
+}
+
+/// Keeps what this process holds in memory, keys too, from other processes of the same user: they cannot read its
+/// environment in `/proc`, nor trace it. The processes of an administrator can.
+pub fn hide_memory() {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // Where a system forbids even this, it is as it would be without.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
 }
 
 /// Requests to end the process: SIGINT and SIGTERM.

@@ -5,13 +5,13 @@ use infold_log::{Past as _, Role};
 use infold_sources::{
     ResultStatus, Source, SourceError, SourceKind, TaskRef, TaskResult, revision_of,
 };
-use infold_store::{Log, Metadata};
+use infold_store::{Contexts, Log, Metadata};
 use infold_wire::{ContentBlock, Message, searchable_text};
 use infold_work::RunEnd;
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
 
-use crate::error::CliResult;
+use crate::error::{CliError, CliResult};
 use crate::fetch::open_source;
 use crate::output::note;
 
@@ -94,6 +94,20 @@ impl SourceReport {
         if let Err(error) = told {
             note(self.is_json, format!("the source was not told: {error}"));
         }
+    }
+}
+
+/// Comments the result of a task that ended without its loop having ended it, where it came from. What cannot be told is
+/// a note.
+pub fn report_end(contexts: &Contexts, config: &Config, task: Uuid, end: &RunEnd, json: bool) {
+    if !matches!(end, RunEnd::Failed { .. }) {
+        return;
+    }
+    let log = contexts.read(task).map_err(CliError::from);
+    match log.and_then(|log| SourceReport::open(config, &log, task, json)) {
+        Ok(Some(mut source)) => source.end(end),
+        Ok(None) => {}
+        Err(error) => note(json, format!("the source was not told: {}", error.text())),
     }
 }
 

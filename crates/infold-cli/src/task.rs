@@ -55,7 +55,9 @@ pub fn run(
         TaskCommand::Fail { task, error } => end(contexts, &task, &Outcome::Failed { error }, out),
         TaskCommand::Pause { task, reason } => queue::pause(contexts, &task, &reason, out),
         TaskCommand::Resume { task } => queue::resume(contexts, &task, out),
-        TaskCommand::Cancel { task, reason } => queue::cancel(contexts, &task, &reason, out),
+        TaskCommand::Cancel { task, reason } => {
+            queue::cancel(contexts, config, &task, &reason, out)
+        }
         TaskCommand::Stats => queue::stats(contexts, out),
         TaskCommand::Delete {
             task,

@@ -15,6 +15,7 @@ use crate::args::Fsync;
 use crate::error::{CliError, CliResult};
 use crate::output::{Output, note, number};
 use crate::signals::Interrupt;
+use crate::source_report::report_end;
 use crate::steps::short;
 
 /// The arguments of `infold work`.
@@ -83,7 +84,7 @@ pub fn run(
     };
     let mut printed = Ok(());
     let worked = worker.run(&mut |event| {
-        let done = tell(contexts, &event, out);
+        let done = tell(contexts, config, &event, out);
         if printed.is_ok() {
             printed = done;
         }
@@ -96,7 +97,12 @@ pub fn run(
 }
 
 /// Prints what happens; with `--json` the end of each task as an object.
-fn tell(contexts: &Contexts, event: &WorkerEvent<'_>, out: &mut Output) -> CliResult {
+fn tell(
+    contexts: &Contexts,
+    config: &Config,
+    event: &WorkerEvent<'_>,
+    out: &mut Output,
+) -> CliResult {
     let json = out.is_json();
     match event {
         WorkerEvent::Started { task, pid } => {
@@ -124,7 +130,8 @@ fn tell(contexts: &Contexts, event: &WorkerEvent<'_>, out: &mut Output) -> CliRe
             out.result(&object, text)?;
             out.finish()?;
         }
-        WorkerEvent::Died { task, end } => {
+        WorkerEvent::GivenUp { task, end } => {
+            report_end(contexts, config, *task, end, json);
             let text = match end {
                 RunEnd::Retried { error, wait } => {
                     format!("{error}; it is tried again in {} s", wait.as_secs())

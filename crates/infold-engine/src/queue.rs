@@ -41,6 +41,8 @@ pub struct EnqueueRequest {
     pub workspace: Option<PathBuf>,
     /// Who carries it out at once, so that it never waits.
     pub lease: Option<Lease>,
+    /// Whether a person lets the model run commands, whatever is configured.
+    pub allows_commands: bool,
     /// The form of its messages, its provider and model, and how it is folded, as configured.
     pub metadata: Metadata,
 }
@@ -102,5 +104,6 @@ pub fn enqueue(contexts: &Contexts, request: EnqueueRequest) -> Result<Enqueued,
         priority: request.priority,
         messages: system.into_iter().chain([text]).collect(),
         lease: request.lease,
+        allows_commands: request.allows_commands,
     })
 }

@@ -16,6 +16,7 @@ use infold_wire::provider_error::RequestSize;
 use infold_wire::request::{RequestFrame, credentials};
 use infold_wire::tokens::text_message;
 use infold_wire::{ProviderError, Reply, StopReason, TokenUsage};
+use uuid::Uuid;
 
 use crate::config::LayersConfig;
 use crate::connection::CallFailure;
@@ -205,6 +206,7 @@ impl TurnContext<'_> {
                 }
                 (outcome, _) => outcome?,
             };
+            self.count_folds(&outcome);
             listener(TurnEvent::Managed(&outcome));
             let recalled = self.recall(outcome.after.tokens);
             if !recalled.is_empty() {
@@ -254,6 +256,20 @@ impl TurnContext<'_> {
         unreachable!("the last time round returns")
     }
 
+    /// Brings the registry's counters up to what a pass folded: the call that follows may take minutes.
+    fn count_folds(&self, outcome: &ManageOutcome) {
+        if let Some(task) = self.task().filter(|_| !outcome.steps.is_empty()) {
+            // A failure is ignored: the counters are set again with the reply.
+            let _ = self.contexts.settle(task, self.writer);
+        }
+    }
+
+    /// Returns the id of the task, which is the name of its directory.
+    fn task(&self) -> Option<Uuid> {
+        let dir = self.writer.log().dir().file_name();
+        dir.and_then(|name| name.to_str())?.parse().ok()
+    }
+
     /// Puts what of the layered state seldom changes into the frame; returns what goes to the end of the request.
     fn add_layers(&mut self, listener: TurnListener<'_>) -> Result<Option<String>, TurnError> {
         let Some(config) = self.layers else {
@@ -292,13 +308,7 @@ impl TurnContext<'_> {
             return Vec::new();
         };
         let limits = limits.within(&self.aim, view);
-        let dir = self
-            .writer
-            .log()
-            .dir()
-            .file_name()
-            .and_then(|name| name.to_str());
-        let Some(task) = dir.and_then(|name| name.parse().ok()) else {
+        let Some(task) = self.task() else {
             return Vec::new();
         };
         let mut mentions = indexed_mentions(self.contexts, task);

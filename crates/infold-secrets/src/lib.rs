@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-pub use marker::marker;
+pub use marker::{contains_marker, marker};
 use rule::{Rule, RuleSet};
 
 /// A secret in a text.

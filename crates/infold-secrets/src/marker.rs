@@ -5,6 +5,18 @@ pub fn marker(rule: &str) -> String {
     format!("{MARKER_START}{rule}]")
 }
 
+/// Returns whether a text has a marker in it.
+pub fn contains_marker(text: &str) -> bool {
+    let ends = text.split(MARKER_START).skip(1);
+    ends.filter_map(|rest| rest.split_once(']'))
+        .any(|(rule, _)| is_id(rule))
+}
+
+fn is_id(rule: &str) -> bool {
+    let mut bytes = rule.bytes();
+    !rule.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
 const MARKER_START: &str = "[redacted:";
 
 /// Returns whether a match is nothing but markers and punctuation around them.
@@ -18,10 +30,7 @@ pub(crate) fn is_redacted(secret: &[u8]) -> bool {
         let Some((rule, after)) = after.split_once(']') else {
             return false;
         };
-        let is_id = rule
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if !is_bare(before) || !is_id {
+        if !is_bare(before) || !is_id(rule) {
             return false;
         }
         (rest, is_marked) = (after, true);

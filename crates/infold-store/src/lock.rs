@@ -177,6 +177,14 @@ pub fn is_left(dir: &Path) -> bool {
     named && !is_held(dir)
 }
 
+/// Returns the last writer of the task in `dir`, if it is gone without having closed it.
+pub fn left_by(dir: &Path) -> Option<Holder> {
+    let file = File::open(dir.join("lock")).ok()?;
+    // Shared, for an instant: whoever wants to write tries again.
+    file.try_lock_shared().ok()?;
+    read(&file)
+}
+
 /// Returns whether some process holds the lock of the task in `dir`, without taking it.
 pub fn is_held(dir: &Path) -> bool {
     let probe = File::open(dir.join("lock")).map(|file| file.try_lock_shared());

@@ -24,8 +24,8 @@ mod stats;
 
 pub use error::RegistryError;
 pub use factor::Report;
-pub(crate) use queue::Entered;
 pub use queue::{ClaimRequest, Lease, QueueEntry, Return, StopRequest};
+pub(crate) use queue::{Entered, Entry};
 pub use quirk::Quirks;
 pub use row::{Counters, Filter, TaskRow};
 pub use stats::TaskStats;

@@ -38,7 +38,7 @@ fn claim(contexts: &Contexts, owner: &str) -> Option<Uuid> {
             until: now + SignedDuration::from_secs(60),
         },
         process_id: 1,
-        hostname: "here".to_owned(),
+        hostname: infold_store::host(),
         now,
         per_user: None,
         task: None,
@@ -204,4 +204,52 @@ fn a_task_with_a_lease_from_the_start_never_waits() {
     assert_eq!(row.status, Status::Running);
     assert!(row.started_at.is_some() && row.process_id.is_some());
     assert_eq!(claim(&contexts, "a"), None);
+}
+
+#[test]
+fn a_worker_that_was_asked_to_pause_goes_on_if_the_task_is_resumed_first() {
+    let (_dir, contexts) = home();
+    let task = contexts.enqueue(new_task("work")).unwrap().task;
+    assert_eq!(claim(&contexts, "a"), Some(task));
+    assert!(!contexts.pause(task, "lunch").unwrap());
+    assert!(!contexts.resume(task).unwrap());
+    let entry = contexts.with_registry(|rows| rows.queue_entry(task));
+    assert_eq!(entry.unwrap().unwrap().stop, None);
+    // A cancellation is not taken back by that.
+    assert!(!contexts.cancel(task, "not needed").unwrap());
+    assert!(!contexts.resume(task).unwrap());
+    let entry = contexts.with_registry(|rows| rows.queue_entry(task));
+    assert!(entry.unwrap().unwrap().stop.is_some());
+}
+
+#[test]
+fn the_lease_of_a_process_that_died_is_ended_and_no_other() {
+    let (_dir, contexts) = home();
+    let task = contexts.enqueue(new_task("work")).unwrap().task;
+    assert_eq!(claim(&contexts, "a"), Some(task));
+    let row = contexts.row(task).unwrap().unwrap();
+    let (pid, host) = (row.process_id.unwrap(), row.hostname.unwrap());
+    // It has not opened the task yet, or closed it: nothing proves that it is gone.
+    assert!(!contexts.end_dead_lease(task).unwrap());
+    let lock = contexts.place(task).unwrap().join("lock");
+    let sign = |pid: u32, host: &str| {
+        let name = format!("{{\"pid\":{pid},\"host\":\"{host}\",\"since\":\"x\"}}\n");
+        std::fs::write(&lock, name).unwrap();
+    };
+    sign(pid + 1, &host);
+    assert!(
+        !contexts.end_dead_lease(task).unwrap(),
+        "an earlier process"
+    );
+    sign(pid, "elsewhere");
+    assert!(!contexts.end_dead_lease(task).unwrap(), "another machine");
+    sign(pid, &host);
+    {
+        let held = std::fs::File::open(&lock).unwrap();
+        held.lock().unwrap();
+        assert!(!contexts.end_dead_lease(task).unwrap(), "it lives");
+    }
+    assert!(contexts.end_dead_lease(task).unwrap());
+    // What it was asked to do is done at once, since nobody else would.
+    assert!(contexts.cancel(task, "not needed").unwrap());
 }

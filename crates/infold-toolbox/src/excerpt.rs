@@ -1,5 +1,7 @@
 //! What a model is shown of a large text.
 
+use std::fmt::Display;
+
 /// Returns `text` if it has at most `max_bytes`, else its beginning and end with a line between them that says how
 /// much is left out and how to get it.
 ///
@@ -10,16 +12,32 @@ pub fn head_and_tail(text: &str, max_bytes: usize, how_to_get_the_rest: &str) ->
         return text.to_owned();
     }
     // The line is measured with the largest number that it can have.
-    let room = max_bytes.saturating_sub(omission(text.len(), how_to_get_the_rest).len());
+    let most = text.len().saturating_add(left_out_before(text));
+    let room = max_bytes.saturating_sub(omission(most, how_to_get_the_rest).len());
     // The end of an output has its errors and its outcome.
     let head = head_end(text, room / 2);
     let tail = tail_start(text, text.len() - (room - room / 2)).max(head);
-    let line = omission(tail - head, how_to_get_the_rest);
+    let left_out = (tail - head).saturating_add(left_out_before(&text[head..tail]));
+    let line = omission(left_out, how_to_get_the_rest);
     format!("{}{line}{}", &text[..head], &text[tail..])
 }
 
-fn omission(bytes: usize, how_to_get_the_rest: &str) -> String {
-    format!("\n[… {bytes} bytes left out: {how_to_get_the_rest} …]\n")
+/// Returns how many bytes lines in a text say that were left out before.
+fn left_out_before(text: &str) -> usize {
+    let lines = text.split(OMISSION_START).skip(1);
+    let counts = lines.filter_map(|line| {
+        let (bytes, rest) = line.split_once(' ')?;
+        rest.starts_with(OMITTED).then(|| bytes.parse().ok())?
+    });
+    counts.fold(0, usize::saturating_add)
+}
+
+const OMISSION_START: &str = "\n[… ";
+const OMITTED: &str = "bytes left out: ";
+
+/// Returns the line that stands where bytes were left out.
+pub(crate) fn omission(bytes: impl Display, how_to_get_the_rest: &str) -> String {
+    format!("{OMISSION_START}{bytes} {OMITTED}{how_to_get_the_rest} …]\n")
 }
 
 /// Returns where the beginning ends: after the last whole line, if that is not much shorter.
@@ -73,6 +91,20 @@ mod tests {
                 assert_eq!(head.len() + bytes + tail.len(), text.len());
             }
         }
+    }
+
+    #[test]
+    fn what_was_left_out_before_counts_when_a_text_is_cut_again() {
+        let whole = "0123456789\n".repeat(1000);
+        let cut = head_and_tail(&whole, 2000, "it was too long");
+        let again = head_and_tail(&cut, 300, "it was too long");
+        let (head, rest) = again.split_once("\n[… ").unwrap();
+        let (bytes, rest) = rest.split_once(' ').unwrap();
+        let tail = rest.split_once(" …]\n").unwrap().1;
+        let line = omission(bytes, "it was too long").len();
+        let left_out: usize = bytes.parse().unwrap();
+        assert_eq!(head.len() + left_out + tail.len(), whole.len() + line);
+        assert!(again.len() <= 300);
     }
 
     #[test]

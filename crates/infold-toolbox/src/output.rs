@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::excerpt::omission;
+
 /// Keeps the beginning and the end of an output, each half of what is kept.
 #[derive(Debug)]
 pub(crate) struct OutputBuffer {
@@ -43,7 +45,7 @@ impl OutputBuffer {
         let mut bytes = self.head;
         if self.total_bytes > kept {
             let left_out = self.total_bytes - kept;
-            let mark = format!("\n[… {left_out} bytes left out: the output was too long …]\n");
+            let mark = omission(left_out, "the output was too long");
             bytes.extend_from_slice(mark.as_bytes());
         }
         bytes.extend(self.tail);

@@ -11,6 +11,8 @@ use infold_provider::Secret;
 pub struct ToolboxSettings {
     /// The directory whose files the tools read and write; without it there are no workspace tools.
     pub workspace: Option<PathBuf>,
+    /// Directories that the file tools neither read nor change, also where they are in the workspace.
+    pub protected: Vec<PathBuf>,
     /// Whether the model may run commands in the workspace.
     pub commands: CommandRule,
     /// The MCP servers. Each is started when tools are first listed, or one of its own is called.

@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, ToolTarget};
 use crate::environment::without_secrets;
 use crate::failure::Failure;
 use crate::mcp::{Listed, Server, SharedSettings};
-use crate::workspace::Workspace;
+use crate::workspace::{Root, Workspace};
 use crate::{
     CallResult, CallStatus, McpServer, SettingsError, ToolList, ToolboxSettings, head_and_tail,
 };
@@ -42,7 +42,9 @@ impl Toolbox {
             max_result_bytes,
         };
         let workspace = settings.workspace.map(|path| {
-            let opened = Workspace::open(&path, settings.commands, environment, limits);
+            let root = Root::open(&path, &settings.protected);
+            let opened =
+                root.map(|root| Workspace::new(root, settings.commands, environment, limits));
             opened.map_err(|source| SettingsError::Workspace { path, source })
         });
         check_names(&settings.servers)?;

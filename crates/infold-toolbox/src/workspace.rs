@@ -12,15 +12,13 @@ mod run;
 mod definitions;
 
 use std::ffi::OsString;
-use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::arguments::Arguments;
 use crate::cancel::CancelFlag;
 use crate::failure::Failure;
 use crate::{CommandRule, Limits, Tool};
-use root::Root;
+pub(crate) use root::Root;
 
 /// A directory whose files the tools read and write.
 #[derive(Debug)]
@@ -41,19 +39,19 @@ struct CallContext {
 }
 
 impl Workspace {
-    pub fn open(
-        path: &Path,
+    pub fn new(
+        root: Root,
         commands: CommandRule,
         environment: Vec<(OsString, OsString)>,
         limits: Limits,
-    ) -> io::Result<Workspace> {
-        Ok(Workspace {
-            root: Root::open(path)?,
+    ) -> Workspace {
+        Workspace {
+            root,
             commands,
             environment,
             limits,
             writes: Mutex::new(()),
-        })
+        }
     }
 
     /// Returns the tools that can be called.

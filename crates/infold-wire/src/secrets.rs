@@ -17,6 +17,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+pub use infold_secrets::contains_marker;
 pub use infold_secrets::rule_count;
 use infold_secrets::{Finding, find, marker};
 

@@ -19,8 +19,8 @@ const SEARCH: &str = "search_history";
 const PIN: &str = "pin";
 const SET_PHASE: &str = "set_phase";
 
-/// The names of all of them.
-pub(crate) const NAMES: [&str; 5] = [RECALL, SEARCH, PIN, SET_PHASE, DONE];
+/// The names of the tools that every task has; tools of others that have one of them are called by another name.
+pub const NAMES: [&str; 5] = [RECALL, SEARCH, PIN, SET_PHASE, DONE];
 
 /// Returns whether a tool reads the history.
 pub(crate) fn is_lookup(name: &str) -> bool {

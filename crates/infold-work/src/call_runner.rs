@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use infold::layers::model::Transitions;
 use infold_log::Seq;
 use infold_log::steer::Refused;
-use infold_store::{AppendError, Contexts, LogError, RefusalLine, ToolError, Writer};
+use infold_store::{AppendError, Contexts, LogError, RefusalLine, TaskError, ToolError, Writer};
 use infold_toolbox::{CallStatus, head_and_tail};
+use infold_wire::secrets::contains_marker;
 use infold_wire::{
     ClientCall, INTERRUPTED_RESULT, Message, PartKind, Wire, quote, tokens, write_call_results,
 };
@@ -59,6 +60,9 @@ pub enum CallError {
     /// A result could not be appended.
     #[error(transparent)]
     Result(#[from] AppendError),
+    /// The calls could not be counted.
+    #[error(transparent)]
+    Count(#[from] TaskError),
 }
 
 /// What becomes of a call.
@@ -71,6 +75,9 @@ enum Plan {
 
 /// A result as JSON has at most so many bytes: the message and the event that hold it have members beside it.
 const MAX_RESULT_BYTES: usize = infold_store::MAX_MESSAGE - (64 << 10);
+
+/// What the model is told of a call whose arguments hold what stands for a secret.
+const REDACTED_ARGUMENTS: &str = "This call was not run: its arguments hold `[redacted:…]`, which stands for a secret that is not recorded, and would be taken literally. Leave that part out: edit other parts of the file, or let a command take the secret from a file.";
 
 impl CallRunner<'_> {
     /// Runs the calls that have no result yet, and appends their results; returns why the task is to be paused, if so.
@@ -149,7 +156,7 @@ impl CallRunner<'_> {
                     );
                     Some(text)
                 } else {
-                    self.tools.refusal(call)
+                    self.refusal(call)
                 };
                 let Some(told) = refusal else {
                     return Ok(Plan::Run);
@@ -171,11 +178,20 @@ impl CallRunner<'_> {
         Ok(Plan::Known(result))
     }
 
+    /// Returns what the model is told of a call that is not run; none if it is.
+    fn refusal(&self, call: &ClientCall) -> Option<String> {
+        let is_own = built_in::NAMES.contains(&call.name.as_str());
+        if self.contexts.redacts() && !is_own && contains_marker(&call.arguments) {
+            return Some(REDACTED_ARGUMENTS.to_owned());
+        }
+        self.tools.refusal(call)
+    }
+
     /// Returns how many calls from the first on run at the same time: more than one if they change nothing.
     fn batch(&self, pending: &[RoundCall], records: &HashMap<CallKey, CallRecord>) -> usize {
         let is_free = |one: &RoundCall| {
             let is_new = !records.contains_key(&one.key);
-            is_new && self.tools.is_read_only(&one.call) && self.tools.refusal(&one.call).is_none()
+            is_new && self.tools.is_read_only(&one.call) && self.refusal(&one.call).is_none()
         };
         let mut count = pending.iter().take_while(|one| is_free(one)).count();
         // A call that is repeated within its own reply is judged by itself.
@@ -244,6 +260,8 @@ impl CallRunner<'_> {
             });
             results.push(result);
         }
+        // Each call is counted when it ends: those that follow may take long.
+        self.contexts.settle(self.task, writer)?;
         Ok(results)
     }
 

@@ -84,6 +84,36 @@ impl RunEnd {
         RunEnd::Retried { error, wait }
     }
 
+    /// Carries the end of an attempt through that never opened the task, or died; a task that another has is left alone.
+    pub fn conclude_unopened(
+        &self,
+        contexts: &Contexts,
+        task: Uuid,
+        owner: &str,
+    ) -> Result<(), TaskError> {
+        let back = match self {
+            RunEnd::Retried { error, wait } => Return::Retry {
+                not_before: after(Timestamp::now(), *wait),
+                error: error.clone(),
+            },
+            RunEnd::Paused { reason } => Return::Paused {
+                reason: reason.clone(),
+            },
+            RunEnd::Failed { error } => {
+                let entry = contexts.with_registry(|rows| rows.queue_entry(task))?;
+                let lease = entry.and_then(|entry| entry.lease);
+                if lease.is_some_and(|lease| lease.owner == owner) {
+                    let error = error.clone();
+                    contexts.finish(task, &Outcome::Failed { error })?;
+                }
+                return Ok(());
+            }
+            RunEnd::Completed { .. } | RunEnd::Stopped | RunEnd::LeaseLost => return Ok(()),
+        };
+        contexts.with_registry(|rows| rows.give_back(task, owner, &back))?;
+        Ok(())
+    }
+
     /// Carries the end through: in the log, in the registry, and in where the task lies.
     pub fn conclude(
         &self,

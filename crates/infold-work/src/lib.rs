@@ -30,6 +30,7 @@ mod run;
 mod end;
 mod worker;
 
+pub use built_in::NAMES as BUILT_IN_TOOLS;
 pub use call_runner::{CallError, CallOutcome};
 pub use end::{EndMode, RunEnd};
 pub use lease::{LeaseKeeper, LeaseState, claim_request, new_owner};

@@ -161,6 +161,10 @@ impl TaskRun<'_> {
     pub fn run(mut self, listener: RunListener<'_>) -> Result<RunEnd, RunError> {
         let ended = self.go_on(listener);
         self.tools.shutdown();
+        if ended.is_err() {
+            // What was spent before the error; that one is the one to tell.
+            let _ = self.contexts.settle(self.task, self.writer);
+        }
         match ended {
             Err(error) if error.is_cancelled() => Ok(RunEnd::Stopped),
             ended => ended,

@@ -1,17 +1,19 @@
 //! The tools of a task: the built-in ones, and those of its toolbox that the policy shows now.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use infold::layers::task_situation;
 use infold::tool_record::tools_shown_line;
 use infold_store::{Log, LogError, ToolsShownLine};
-use infold_toolbox::{CallResult, ServerProblem, Tool, Toolbox};
+use infold_toolbox::{CallResult, CallStatus, ServerProblem, Tool, Toolbox};
 use infold_tools::{OfferedTool, Policy, ShownTools, UnknownName, Validators};
 use infold_wire::tool_list::EditedTools;
 use infold_wire::tools::{ToolsError, convert_tools};
 use infold_wire::{ClientCall, Json, JsonError, Wire, quote};
 use serde_json::json;
 use tokio::runtime::Handle;
+use tokio::task::JoinError;
 
 use crate::built_in;
 
@@ -90,7 +92,7 @@ impl ToolSet {
     pub(crate) fn offer(&mut self, log: &Log, wire: Wire) -> Result<RequestTools, ToolSetError> {
         let list = self.runtime.block_on(self.toolbox.tools());
         self.listed = list.tools;
-        // A tool of a server may have the name of a built-in one, which comes first.
+        // The toolbox gives them other names, if it was told of these.
         self.listed
             .retain(|tool| !built_in::NAMES.contains(&tool.name.as_str()));
         let defined: Vec<String> = self.listed.iter().map(define).collect();
@@ -165,8 +167,8 @@ impl ToolSet {
                 .collect();
             let mut results = Vec::new();
             for one in started {
-                // A panic of a tool is a bug; the thread that waits for it has nothing better to do than to go with it.
-                results.push(one.await.expect("a tool gives a result"));
+                // A panic of a tool is a bug, but not the end of the task.
+                results.push(one.await.unwrap_or_else(|error| broken_off(&error)));
             }
             results
         })
@@ -175,6 +177,17 @@ impl ToolSet {
     /// Ends what the tools started.
     pub(crate) fn shutdown(&self) {
         self.runtime.block_on(self.toolbox.shutdown());
+    }
+}
+
+/// Makes the result of a call whose tool gave none.
+fn broken_off(error: &JoinError) -> CallResult {
+    let text = format!("the tool broke off: {error}. The call may have had an effect");
+    CallResult {
+        text: text.clone(),
+        status: CallStatus::Error,
+        duration: Duration::ZERO,
+        error: Some(text),
     }
 }
 

@@ -5,13 +5,12 @@ use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
 use infold::config::WorkConfig;
-use infold_store::{Contexts, Outcome, Return, TaskError};
-use jiff::Timestamp;
+use infold_store::{Contexts, Return, TaskError};
 use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
 
 use crate::RunEnd;
-use crate::lease::{after, claim_request, new_owner};
+use crate::lease::{claim_request, new_owner};
 
 /// How a worker works.
 #[derive(Clone, Debug)]
@@ -41,8 +40,8 @@ pub enum WorkerEvent<'a> {
         /// How.
         status: ExitStatus,
     },
-    /// The process of a task ended without giving it back.
-    Died {
+    /// The process of a task ended without giving it back, or attempts were made in vain.
+    GivenUp {
         /// The task.
         task: Uuid,
         /// What becomes of the task.
@@ -153,7 +152,7 @@ impl Worker<'_> {
         }
         let mut has_work = true;
         while !*is_stopping && has_work && processes.len() < self.settings.concurrency {
-            match self.claim()? {
+            match self.claim(on_event)? {
                 Some(process) => {
                     on_event(WorkerEvent::Started {
                         task: process.task,
@@ -171,7 +170,10 @@ impl Worker<'_> {
     }
 
     /// Claims the next task, if there is one, and starts its process.
-    fn claim(&self) -> Result<Option<TaskProcess>, WorkerError> {
+    fn claim(
+        &self,
+        on_event: &mut dyn FnMut(WorkerEvent<'_>),
+    ) -> Result<Option<TaskProcess>, WorkerError> {
         loop {
             let owner = new_owner(&self.settings.host);
             let mut request = claim_request(&owner, &self.settings.host, self.config.lease());
@@ -183,7 +185,9 @@ impl Worker<'_> {
             let (task, attempts) = (entry.uuid, entry.attempts);
             if attempts > self.config.max_attempts() {
                 let error = format!("given up: {} attempts, and none went on", attempts - 1);
-                self.contexts.finish(task, &Outcome::Failed { error })?;
+                let end = RunEnd::Failed { error };
+                end.conclude_unopened(self.contexts, task, &owner)?;
+                on_event(WorkerEvent::GivenUp { task, end: &end });
                 continue;
             }
             let spawned = (self.spawn)(task, &owner, attempts);
@@ -247,23 +251,8 @@ impl Worker<'_> {
         // It may have gone on before it died: then attempts were counted anew.
         let attempts = entry.attempts.min(process.attempts);
         let end = RunEnd::failed_attempt(error, attempts, self.config);
-        on_event(WorkerEvent::Died { task, end: &end });
-        match &end {
-            RunEnd::Retried { error, wait } => {
-                let back = Return::Retry {
-                    not_before: after(Timestamp::now(), *wait),
-                    error: error.clone(),
-                };
-                let owner = &process.owner;
-                self.contexts
-                    .with_registry(|rows| rows.give_back(task, owner, &back))?;
-            }
-            RunEnd::Failed { error } => {
-                let error = error.clone();
-                self.contexts.finish(task, &Outcome::Failed { error })?;
-            }
-            _ => {}
-        }
+        on_event(WorkerEvent::GivenUp { task, end: &end });
+        end.conclude_unopened(self.contexts, task, &process.owner)?;
         Ok(())
     }
 }

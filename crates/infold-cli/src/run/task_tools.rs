@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use infold::Config;
 use infold::config::{McpAccess, McpCommand, McpServerConfig};
-use infold_store::Metadata;
+use infold_store::{Contexts, Metadata};
 use infold_toolbox::{
     CommandRule, McpServer, McpTransport, Toolbox, ToolboxSettings, split_command_line,
 };
-use infold_work::{ToolPolicy, ToolSet};
+use infold_work::{BUILT_IN_TOOLS, ToolPolicy, ToolSet};
 
 use crate::error::{CliError, CliResult};
 use crate::model_call::ModelCall;
@@ -17,6 +17,7 @@ use crate::model_call::ModelCall;
 /// Returns the tools of a task.
 pub fn tool_set(
     config: &Config,
+    contexts: &Contexts,
     allow_commands: bool,
     metadata: &Metadata,
     call: &ModelCall,
@@ -25,12 +26,15 @@ pub fn tool_set(
     let servers = config.mcp_servers.iter().map(mcp_server);
     let toolbox = Toolbox::new(ToolboxSettings {
         workspace: metadata.cwd.as_ref().map(PathBuf::from),
+        // The log is the record of what the model does: it does not write it.
+        protected: vec![contexts.root().to_owned()],
         commands: if is_configured || allow_commands {
             CommandRule::Allowed
         } else {
             CommandRule::Off
         },
         servers: servers.collect::<CliResult<_>>()?,
+        reserved_names: BUILT_IN_TOOLS.map(str::to_owned).to_vec(),
         environment: std::env::vars_os().collect(),
         ..ToolboxSettings::default()
     });

@@ -1,12 +1,14 @@
 //! `infold task pause|resume|cancel|stats`: the queue, and figures of all tasks.
 
-use infold::show;
+use infold::{Config, show};
 use infold_store::{Contexts, TaskRow};
+use infold_work::RunEnd;
 use serde_json::json;
 
 use super::{short_id, title};
 use crate::error::{CliError, CliResult};
 use crate::output::{DIM, Output, count, note, number, one_line, paint};
+use crate::source_report::report_end;
 use crate::steps::short;
 use crate::task_lock::acquire;
 
@@ -42,10 +44,26 @@ pub fn resume(contexts: &Contexts, task: &str, out: &mut Output) -> CliResult {
 }
 
 /// `infold task cancel`
-pub fn cancel(contexts: &Contexts, task: &str, reason: &str, out: &mut Output) -> CliResult {
+pub fn cancel(
+    contexts: &Contexts,
+    config: &Config,
+    task: &str,
+    reason: &str,
+    out: &mut Output,
+) -> CliResult {
     let id = contexts.resolve(task)?;
     let cancelled = acquire(|| contexts.cancel(id, reason));
     let is_done = cancelled.map_err(|error| CliError::from(error).about(&short(task)))?;
+    if is_done {
+        let error = reason.to_owned();
+        report_end(
+            contexts,
+            config,
+            id,
+            &RunEnd::Failed { error },
+            out.is_json(),
+        );
+    }
     let object = json!({"uuid": id.to_string(), "cancelled": is_done});
     let text = if is_done {
         format!("task {id} cancelled; it stays readable")

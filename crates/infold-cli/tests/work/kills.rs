@@ -37,15 +37,15 @@ fn start_worker(home: &Home) -> Child {
     command.spawn().expect("a worker")
 }
 
-/// Whether a process is one of this test: its id may be another's by now.
-fn is_ours(pid: i32, home: &Home) -> bool {
-    let cwd = std::fs::read_link(format!("/proc/{pid}/cwd"));
-    cwd.is_ok_and(|cwd| cwd == home.path())
+/// Whether a process carries out this task: its id may be another's by now.
+fn is_of(pid: i32, task: uuid::Uuid) -> bool {
+    let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
+    words.is_ok_and(|words| words.contains(&format!("--claimed\0{task}\0")))
 }
 
-fn kill(pid: u32, home: &Home) -> bool {
+fn kill(pid: u32, task: uuid::Uuid) -> bool {
     let raw = i32::try_from(pid).unwrap_or(0);
-    let pid = Pid::from_raw(raw).filter(|_| is_ours(raw, home));
+    let pid = Pid::from_raw(raw).filter(|_| is_of(raw, task));
     pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
 }
 
@@ -95,14 +95,14 @@ fn survive(tasks: usize, workers: usize, kills: usize) {
             continue;
         }
         let rows = rows(&home);
-        let busy: Vec<u32> = rows
+        let busy: Vec<(u32, uuid::Uuid)> = rows
             .iter()
             .filter(|row| row.status == Status::Running)
-            .filter_map(|row| row.process_id)
+            .filter_map(|row| Some((row.process_id?, row.uuid)))
             .collect();
         if !busy.is_empty() {
-            let victim = busy[next(busy.len() as u64) as usize];
-            killed += usize::from(kill(victim, &home));
+            let (victim, task) = busy[next(busy.len() as u64) as usize];
+            killed += usize::from(kill(victim, task));
         }
     }
     for mut worker in running {

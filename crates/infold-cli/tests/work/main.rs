@@ -5,7 +5,9 @@ mod common;
 mod faults;
 mod foreground;
 mod kills;
+mod leave;
 mod queue;
+mod trouble;
 mod sources;
 
 use std::time::{Duration, Instant};

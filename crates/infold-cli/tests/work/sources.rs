@@ -81,3 +81,37 @@ fn an_issue_is_fetched_once_carried_out_commented_on_and_relabelled() {
         assert_eq!(grep.expect("grep").stdout, b"", "{source}");
     }
 }
+
+#[test]
+fn a_fetched_task_that_is_cancelled_while_it_waits_is_reported_too() {
+    for source in ["github", "gitlab"] {
+        let server = Server::start(Script::decide(|_| done("never")));
+        let (home, forge) = (home(&server, ""), forge());
+        let config = home.path().join("config.yaml");
+        let mut text = std::fs::read_to_string(&config).expect("a configuration");
+        text += &format!(
+            "sources: {{{source}: {{base_url: '{}', repos: [o/r]}}}}\n",
+            forge.url()
+        );
+        std::fs::write(&config, text).expect("a configuration");
+        run(&home, &format!("fetch --source {source}"));
+        let typo = rows(&home)
+            .into_iter()
+            .find(|row| row.task_type.as_deref() == Some("issue"));
+        let task = typo.expect("the issue").uuid;
+        run(
+            &home,
+            &format!("task cancel {task} --reason 'fixed elsewhere'"),
+        );
+        forge.with(|it| {
+            let item = &it.repos[0].items[0];
+            assert_eq!(item.labels, ["infold:failed"], "{source}");
+            let bodies: Vec<&str> = item.comments.iter().map(|it| it.body.as_str()).collect();
+            assert_eq!(bodies.len(), 1, "{source}: {bodies:?}");
+            assert!(
+                bodies[0].contains("fixed elsewhere"),
+                "{source}: {bodies:?}"
+            );
+        });
+    }
+}

@@ -10,10 +10,10 @@ use uuid::Uuid;
 use super::activity::title;
 use super::reconcile::ended_at;
 use crate::event::What;
-use crate::registry::Entered;
+use crate::registry::{Entered, Entry};
 use crate::{
     Contexts, DraftError, Lease, Log, LogError, Metadata, Outcome, QueueEntry, Return, Status,
-    StopRequest, TaskError, TaskRow, Writer,
+    StopRequest, TaskError, TaskRow, Writer, lock,
 };
 
 /// A task that is to be queued.
@@ -29,6 +29,8 @@ pub struct NewTask {
     pub messages: Vec<Vec<u8>>,
     /// Who works on it from the start, so that it never waits.
     pub lease: Option<Lease>,
+    /// Whether a person lets its model run commands.
+    pub allows_commands: bool,
 }
 
 /// A task that was queued, now or before.
@@ -64,8 +66,13 @@ impl Contexts {
                     ..row
                 };
                 let registry = self.reconciled()?;
+                let entry = Entry {
+                    priority: new.priority,
+                    lease: new.lease.as_ref(),
+                    allows_commands: new.allows_commands,
+                };
                 let entered = registry.with(|rows| {
-                    rows.enqueue(&row, new.priority, new.lease.as_ref(), || {
+                    rows.enqueue(&row, entry, || {
                         // A transaction that is run again finds it published.
                         if dir.exists() {
                             self.publish_dir(task, &dir)
@@ -127,6 +134,7 @@ impl Contexts {
 
     /// Sets a task aside; returns false if its worker was asked to, which it does after its step.
     pub fn pause(&self, id: Uuid, reason: &str) -> Result<bool, TaskError> {
+        self.end_dead_lease(id)?;
         let reason = self.shown_reason(reason);
         let request = StopRequest::Pause {
             reason: reason.clone(),
@@ -141,13 +149,16 @@ impl Contexts {
         Ok(true)
     }
 
-    /// Queues a task again that was set aside, or that no worker ever had; returns false if one works on it now.
+    /// Queues a task again that was set aside, or that no worker ever had; returns false if one works on it now, which
+    /// then goes on even if it was asked to pause.
     pub fn resume(&self, id: Uuid) -> Result<bool, TaskError> {
+        self.end_dead_lease(id)?;
         let now = Timestamp::now();
         let (row, entry) =
             self.with_registry(|rows| Ok::<_, TaskError>((rows.get(id)?, rows.queue_entry(id)?)))?;
         let is_running = row.is_some_and(|row| row.status == Status::Running);
         if is_running && entry.as_ref().is_some_and(|entry| entry.is_leased(now)) {
+            self.opened()?.with(|rows| rows.withdraw_pause(id))?;
             return Ok(false);
         }
         let (mut writer, _) = self.write(id)?;
@@ -159,6 +170,7 @@ impl Contexts {
 
     /// Ends a task as failed; returns false if its worker was asked to, which it does after its step.
     pub fn cancel(&self, id: Uuid, reason: &str) -> Result<bool, TaskError> {
+        self.end_dead_lease(id)?;
         let reason = self.shown_reason(reason);
         let request = StopRequest::Cancel {
             reason: reason.clone(),
@@ -168,6 +180,31 @@ impl Contexts {
         }
         self.finish(id, &Outcome::Failed { error: reason })?;
         Ok(true)
+    }
+
+    /// Ends the lease on a task whose process died on this machine; returns whether it did.
+    ///
+    /// The process that carries a task out has its lock and signed it. The system released the lock with the process,
+    /// and the name is left only by one that did not close the task: that is proof, which a process id alone is not.
+    pub fn end_dead_lease(&self, id: Uuid) -> Result<bool, TaskError> {
+        let now = Timestamp::now();
+        let (row, entry) =
+            self.with_registry(|rows| Ok::<_, TaskError>((rows.get(id)?, rows.queue_entry(id)?)))?;
+        let entry = entry.filter(|entry| entry.is_leased(now));
+        let (Some(row), Some(lease)) = (row, entry.and_then(|entry| entry.lease)) else {
+            return Ok(false);
+        };
+        let left = self.place(id).and_then(|dir| lock::left_by(&dir));
+        let is_dead = left.is_some_and(|left| {
+            row.status == Status::Running
+                && row.process_id == Some(left.pid)
+                && row.hostname.as_ref() == Some(&left.host)
+                && left.host == lock::host()
+        });
+        if !is_dead {
+            return Ok(false);
+        }
+        self.opened()?.with(|rows| rows.end_lease(id, &lease.owner))
     }
 
     /// Gives a task back whose writer is `writer`; returns whether the lease was the owner's.
@@ -187,6 +224,10 @@ impl Contexts {
                 Return::Paused { reason }
             }
             Return::Retry { not_before, error } => Return::Retry {
+                not_before,
+                error: self.shown_reason(&error),
+            },
+            Return::Deferred { not_before, error } => Return::Deferred {
                 not_before,
                 error: self.shown_reason(&error),
             },

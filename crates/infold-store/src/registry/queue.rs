@@ -22,6 +22,19 @@ pub struct QueueEntry {
     pub lease: Option<Lease>,
     /// What its worker is asked to do at its next step.
     pub stop: Option<StopRequest>,
+    /// Whether a person let its model run commands.
+    pub allows_commands: bool,
+}
+
+/// How a new task enters the queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entry<'a> {
+    /// Tasks with a higher one come first.
+    pub priority: i64,
+    /// Who works on it from the start.
+    pub lease: Option<&'a Lease>,
+    /// Whether a person let its model run commands.
+    pub allows_commands: bool,
 }
 
 /// The right to work on a task until a time, which a heartbeat moves on.
@@ -77,6 +90,13 @@ pub enum Return {
         /// Why it failed.
         error: String,
     },
+    /// Something else has it for now, which is no attempt: another try is made not before this time.
+    Deferred {
+        /// The earliest time.
+        not_before: Timestamp,
+        /// What has it.
+        error: String,
+    },
     /// It is set aside until somebody resumes it.
     Paused {
         /// Why.
@@ -107,8 +127,7 @@ impl Registry {
     pub(crate) fn enqueue<E>(
         &self,
         row: &TaskRow,
-        priority: i64,
-        lease: Option<&Lease>,
+        entry: Entry<'_>,
         publish: impl Fn() -> Result<(), E>,
     ) -> Result<Result<Entered, E>, RegistryError> {
         self.run(|db| {
@@ -117,11 +136,13 @@ impl Registry {
                 return Ok(Ok(Entered::Known(known)));
             }
             row::insert(&whole, row)?;
-            let sql = "INSERT INTO queue (uuid, priority, lease_owner, lease_until)
-                       VALUES (?1, ?2, ?3, ?4)";
-            let owner = lease.map(|lease| &lease.owner);
-            let until = lease.map(|lease| instant(lease.until));
-            whole.execute(sql, params![key(row.uuid), priority, owner, until])?;
+            let sql = "INSERT INTO queue (uuid, priority, lease_owner, lease_until, commands)
+                       VALUES (?1, ?2, ?3, ?4, ?5)";
+            let owner = entry.lease.map(|lease| &lease.owner);
+            let until = entry.lease.map(|lease| instant(lease.until));
+            let commands = entry.allows_commands;
+            let values = params![key(row.uuid), entry.priority, owner, until, commands];
+            whole.execute(sql, values)?;
             if let Err(error) = publish() {
                 // Dropping the transaction takes the rows back.
                 return Ok(Err(error));
@@ -227,6 +248,9 @@ impl Registry {
             Return::Retry { not_before, error } => {
                 (Status::Queued, 0, Some(instant(*not_before)), Some(error))
             }
+            Return::Deferred { not_before, error } => {
+                (Status::Queued, 1, Some(instant(*not_before)), Some(error))
+            }
             Return::Paused { reason } => (Status::Paused, 0, None, Some(reason)),
         };
         let sql = "UPDATE queue SET lease_owner = NULL, lease_until = NULL, not_before = ?3,
@@ -263,6 +287,26 @@ impl Registry {
                    AND EXISTS (SELECT 1 FROM tasks AS t WHERE t.uuid = ?1 AND t.status = 'running')";
         let values = params![key(uuid), name, reason, instant(now)];
         self.run(|db| Ok(db.execute(sql, values)? > 0))
+    }
+
+    /// Takes back that the worker of a task was asked to pause it; returns whether it was.
+    pub(crate) fn withdraw_pause(&self, uuid: Uuid) -> Result<bool, RegistryError> {
+        let sql = "UPDATE queue SET stop = NULL, stop_reason = NULL
+                   WHERE uuid = ?1 AND stop = 'pause'";
+        self.run(|db| Ok(db.execute(sql, [key(uuid)])? > 0))
+    }
+
+    /// Ends the lease of an owner that is gone; returns whether it was still the owner's.
+    pub(crate) fn end_lease(&self, uuid: Uuid, owner: &str) -> Result<bool, RegistryError> {
+        let sql = "UPDATE queue SET lease_owner = NULL, lease_until = NULL
+                   WHERE uuid = ?1 AND lease_owner = ?2";
+        self.run(|db| Ok(db.execute(sql, [&key(uuid), owner])? > 0))
+    }
+
+    /// Records that a person lets the model of a task run commands.
+    pub fn allow_commands(&self, uuid: Uuid) -> Result<(), RegistryError> {
+        let sql = "UPDATE queue SET commands = 1 WHERE uuid = ?1";
+        self.run(|db| db.execute(sql, [key(uuid)]).map(drop))
     }
 
     /// Sets a task aside that nobody works on; returns whether there is such a task.
@@ -355,6 +399,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<QueueEntry> {
             Some("cancel") => Some(StopRequest::Cancel { reason }),
             _ => None,
         },
+        allows_commands: row.get("commands")?,
     })
 }
 

@@ -10,7 +10,7 @@ use crate::database;
 /// The migration from each version to the next.
 ///
 /// Released steps never change; a new version is one more entry.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     "
     CREATE TABLE IF NOT EXISTS tasks (
         uuid TEXT PRIMARY KEY NOT NULL,
@@ -91,6 +91,7 @@ const STEPS: [&str; 6] = [
         stop TEXT,
         stop_reason TEXT
      );",
+    "ALTER TABLE queue ADD COLUMN commands INTEGER NOT NULL DEFAULT 0;",
 ];
 
 /// The version that all steps lead to.
@@ -158,13 +159,14 @@ fn objects(db: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
 mod tests {
     use super::*;
 
-    const LATER: [&str; 7] = [
+    const LATER: [&str; 8] = [
         STEPS[0],
         STEPS[1],
         STEPS[2],
         STEPS[3],
         STEPS[4],
         STEPS[5],
+        STEPS[6],
         "ALTER TABLE tasks ADD COLUMN colour TEXT DEFAULT 'red';
          CREATE INDEX tasks_colour ON tasks (colour)",
     ];
@@ -181,7 +183,7 @@ mod tests {
         let row = "INSERT INTO tasks (uuid, status, created_at) VALUES ('u', 'queued', 't')";
         db.execute_batch(row).unwrap();
         take(&db, &LATER).unwrap();
-        assert_eq!(version(&db).unwrap(), 7);
+        assert_eq!(version(&db).unwrap(), 8);
         assert_eq!(colours(&db), 1);
         take(&db, &LATER).unwrap();
         assert_eq!(colours(&db), 1);

@@ -13,7 +13,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 
-use super::root::{Location, is_git_directory};
+use super::root::{Location, REPOSITORY_DATA, is_git_directory};
 use crate::failure::Failure;
 
 /// Opens a regular file for reading; `shown` is its path in messages.
@@ -83,9 +83,7 @@ pub fn write_whole(place: &Location<'_>, shown: &str, bytes: &[u8]) -> Result<()
     if place.directories().any(|(_, name)| is_protected(name))
         || place.name().is_some_and(is_protected)
     {
-        return Err(Failure::new(format!(
-            "`{shown}` belongs to the repository's own data (.git), which files tools do not change: use git itself"
-        )));
+        return Err(Failure::new(format!("`{shown}` {REPOSITORY_DATA}")));
     }
     let replaced = existing(place, shown)?;
     let name = place

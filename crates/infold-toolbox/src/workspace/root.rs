@@ -7,9 +7,10 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, mkdirat, open, openat, readlinkat};
+use rustix::fs::{Mode, OFlags, Stat, fstat, mkdirat, open, openat, readlinkat};
 use rustix::io::Errno;
 
 /// The directory that paths cannot leave.
@@ -20,6 +21,8 @@ pub struct Root {
     path: PathBuf,
     /// Its path as it was given.
     given: PathBuf,
+    /// Directories that nothing is read from or written to: device and inode of each.
+    protected: Vec<(u64, u64)>,
 }
 
 /// A place below a [`Root`].
@@ -63,6 +66,10 @@ pub enum PathError {
     Missing { path: String },
     #[error("a component of `{path}` is not a directory")]
     NotADirectory { path: String },
+    #[error("`{path}` is in a directory that is kept from file tools")]
+    Protected { path: String },
+    #[error("`{path}` {REPOSITORY_DATA}")]
+    Repository { path: String },
     #[error("the path is too long or too deep: `{path}`…")]
     TooDeep { path: String },
     #[error("`{path}` has too many links, or a link to itself")]
@@ -70,6 +77,10 @@ pub enum PathError {
     #[error("`{path}` cannot be opened: {source}")]
     Io { path: String, source: io::Error },
 }
+
+/// What a model is told that wants to write to a repository's own directory.
+pub const REPOSITORY_DATA: &str =
+    "belongs to the repository's own data (.git), which files tools do not change: use git itself";
 
 /// As many links as Linux follows on one path.
 const MAX_LINKS: usize = 40;
@@ -81,14 +92,23 @@ const MAX_DEPTH: usize = 128;
 const MAX_PATH_BYTES: usize = 4096;
 
 impl Root {
-    pub fn open(given: &Path) -> io::Result<Root> {
+    /// Opens a directory. `protected` are directories that paths do not lead into; those that are missing are none.
+    pub fn open(given: &Path, protected: &[PathBuf]) -> io::Result<Root> {
         let path = given.canonicalize()?;
         let handle = open(&path, DIRECTORY, Mode::empty())?;
+        let found = protected.iter().filter_map(|path| path.metadata().ok());
         Ok(Root {
             handle,
             path,
             given: given.to_owned(),
+            protected: found.map(|found| (found.dev(), found.ino())).collect(),
         })
+    }
+
+    /// Says whether a directory is one that paths do not lead into, by whatever name it was opened.
+    pub fn is_protected(&self, directory: BorrowedFd<'_>) -> bool {
+        !self.protected.is_empty()
+            && fstat(directory).is_ok_and(|stat| self.protected.contains(&identity(&stat)))
     }
 
     /// Returns its path without links.
@@ -98,6 +118,12 @@ impl Root {
 
     /// Returns the place of a file, whether it exists or not.
     pub fn locate(&self, path: &str, missing: MissingParents) -> Result<Location<'_>, PathError> {
+        let mut names = Path::new(path).components();
+        let is_repository = |name: Component<'_>| is_git_directory(name.as_os_str());
+        // Before anything is made on the way: nothing is written there.
+        if missing == MissingParents::Create && names.any(is_repository) {
+            return Err(StepError::Repository.of(path));
+        }
         self.walk(path, Target::Entry, missing)
     }
 
@@ -142,6 +168,12 @@ impl Root {
     }
 }
 
+/// Returns device and inode, whatever types the system has for them.
+#[allow(clippy::unnecessary_cast)]
+fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev as u64, stat.st_ino as u64)
+}
+
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
@@ -153,6 +185,8 @@ enum StepError {
     NotADirectory,
     Links,
     TooDeep,
+    Protected,
+    Repository,
     System(Errno),
 }
 
@@ -163,6 +197,8 @@ impl StepError {
             StepError::Outside => PathError::Outside { path },
             StepError::NotADirectory => PathError::NotADirectory { path },
             StepError::Links => PathError::Links { path },
+            StepError::Protected => PathError::Protected { path },
+            StepError::Repository => PathError::Repository { path },
             StepError::TooDeep => PathError::TooDeep {
                 path: path.chars().take(80).collect(),
             },
@@ -176,6 +212,11 @@ impl StepError {
 }
 
 impl Location<'_> {
+    /// Returns the directory that the path started from.
+    pub fn root(&self) -> &Root {
+        self.root
+    }
+
     /// Returns the directory that the last component is in; the last directory if all components are.
     pub fn parent(&self) -> BorrowedFd<'_> {
         match self.parents.last() {
@@ -249,6 +290,10 @@ impl Location<'_> {
                 Err(error) => Err(StepError::System(error)),
             };
         }
+        // A link may lead there, too.
+        if missing == MissingParents::Create && is_git_directory(&name) {
+            return Err(StepError::Repository);
+        }
         if self.parents.len() == MAX_DEPTH {
             return Err(StepError::TooDeep);
         }
@@ -261,6 +306,7 @@ impl Location<'_> {
             opened = openat(self.parent(), &name, DIRECTORY, Mode::empty());
         }
         match opened {
+            Ok(handle) if self.root.is_protected(handle.as_fd()) => Err(StepError::Protected),
             Ok(handle) => {
                 self.parents.push(Parent { handle, name });
                 Ok(None)

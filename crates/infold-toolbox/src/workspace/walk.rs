@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
 use super::CallContext;
 use super::file::{TEMPORARY_PREFIX, open_entry};
 use super::ignore_rules::IgnoreRules;
-use super::root::{Location, is_git_directory};
+use super::root::{Location, Root, is_git_directory};
 
 /// An entry of a directory.
 pub struct Entry<'a> {
@@ -57,6 +57,7 @@ pub fn walk(
     visit: &mut dyn FnMut(&Entry<'_>) -> Step,
 ) -> bool {
     let mut walk = Walk {
+        root: start.root(),
         options,
         context,
         rules: Vec::new(),
@@ -79,6 +80,7 @@ pub fn walk(
 }
 
 struct Walk<'a> {
+    root: &'a Root,
     options: WalkOptions,
     context: &'a CallContext,
     /// The rules of each directory on the way that has some, with the length of its path.
@@ -153,6 +155,9 @@ impl Walk<'_> {
             self.is_whole = false;
             return Step::Continue;
         };
+        if self.root.is_protected(below.as_fd()) {
+            return Step::Continue;
+        }
         self.base.push(b'/');
         let rules = self.rules.len();
         self.read_rules(below.as_fd());

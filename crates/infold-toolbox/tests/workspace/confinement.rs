@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use infold_toolbox::CallStatus;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{Fixture, snapshot};
 
@@ -280,4 +280,63 @@ fn exchange(left: &Path, right: &Path) {
     let _ = std::fs::rename(left, &aside);
     let _ = std::fs::rename(right, left);
     let _ = std::fs::rename(&aside, right);
+}
+
+#[test]
+fn protected_directories_are_neither_read_nor_changed_by_any_name() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let root = directory.path().join("workspace");
+    let kept = root.join("sub/kept");
+    std::fs::create_dir_all(kept.join("deep")).unwrap();
+    std::fs::write(kept.join("deep/log"), "the record").unwrap();
+    std::fs::write(root.join("sub/other"), "the record of others").unwrap();
+    symlink("sub/kept", root.join("link")).unwrap();
+    symlink("../sub/kept/deep", root.join("sub/deeper")).unwrap();
+    let toolbox = infold_toolbox::Toolbox::new(infold_toolbox::ToolboxSettings {
+        workspace: Some(root.clone()),
+        protected: vec![kept.clone(), root.join("missing")],
+        ..Default::default()
+    });
+    let (toolbox, runtime) = (toolbox.unwrap(), tokio::runtime::Runtime::new().unwrap());
+    let call =
+        |name: &str, arguments: Value| runtime.block_on(toolbox.call(name, &arguments.to_string()));
+    for path in [
+        "sub/kept/deep/log",
+        "link/deep/log",
+        "sub/deeper/log",
+        "sub/../link/new",
+    ] {
+        for (name, arguments) in [
+            ("read", json!({"path": path})),
+            ("write", json!({"path": path, "content": "forged"})),
+            (
+                "edit",
+                json!({"path": path, "old_string": "the", "new_string": "no"}),
+            ),
+            ("search", json!({"pattern": "record", "path": path})),
+        ] {
+            let refused = call(name, arguments);
+            assert_eq!(refused.status, CallStatus::Error, "{name} {path}");
+            assert!(
+                refused.text.contains("kept from file tools"),
+                "{}",
+                refused.text
+            );
+        }
+    }
+    let found = call("search", json!({"pattern": "record", "all": true})).text;
+    assert!(
+        found.contains("sub/other") && !found.contains("log"),
+        "{found}"
+    );
+    let listed = call("list", json!({"depth": 9, "all": true})).text;
+    assert!(
+        listed.contains("sub/other") && !listed.contains("sub/kept/deep"),
+        "{listed}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(kept.join("deep/log")).unwrap(),
+        "the record"
+    );
+    assert!(!kept.join("new").exists());
 }

@@ -198,6 +198,12 @@ fn the_repository_is_read_and_not_written() {
             json!({"path": path, "old_string": "[core]", "new_string": "x"}),
         );
     }
+    // Nothing is left of the directories that a refused write would have needed.
+    for path in ["fresh/.git/hooks/x", "repository/fresh/x"] {
+        fixture.fails("write", json!({"path": path, "content": ""}));
+    }
+    assert!(!fixture.root().join("fresh").exists());
+    assert!(!fixture.root().join(".git/fresh").exists());
     assert_eq!(fixture.get(".git/config"), "[core]\n");
 }
 

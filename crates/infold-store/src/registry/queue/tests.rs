@@ -24,7 +24,13 @@ fn queue(registry: &Registry, number: u128, made: u8, priority: i64, user: Optio
         user: user.map(str::to_owned),
         ..TaskRow::new(task(number), Status::Queued, minute(made))
     };
-    let entered = registry.enqueue(&row, priority, None, || Ok::<(), String>(()));
+    let entered = {
+        let entry = Entry {
+            priority,
+            ..Entry::default()
+        };
+        registry.enqueue(&row, entry, || Ok::<(), String>(()))
+    };
     assert_eq!(entered.unwrap(), Ok(Entered::New));
 }
 
@@ -79,7 +85,7 @@ fn a_task_is_queued_once_by_its_id_and_by_its_key() {
         ..TaskRow::new(task(number), status, minute(0))
     };
     let enter = |row: &TaskRow| {
-        let entered = registry.enqueue(row, 0, None, || Ok::<(), String>(()));
+        let entered = registry.enqueue(row, Entry::default(), || Ok::<(), String>(()));
         entered.unwrap().unwrap()
     };
     assert_eq!(enter(&row(1, Status::Queued)), Entered::New);
@@ -103,7 +109,7 @@ fn a_task_is_queued_once_by_its_id_and_by_its_key() {
 fn what_cannot_be_published_is_not_queued() {
     let (_dir, registry) = home();
     let row = TaskRow::new(task(1), Status::Queued, minute(0));
-    let entered = registry.enqueue(&row, 0, None, || Err("no space"));
+    let entered = registry.enqueue(&row, Entry::default(), || Err("no space"));
     assert_eq!(entered.unwrap(), Err("no space"));
     assert_eq!(registry.get(task(1)).unwrap(), None);
     assert_eq!(claimed(&registry, &by("a", minute(1))), None);
@@ -165,6 +171,43 @@ fn what_is_given_back_waits_as_long_as_it_should() {
     );
     registry.reset_attempts(task(1), "a").unwrap();
     assert_eq!(registry.queue_entry(task(1)).unwrap().unwrap().attempts, 0);
+}
+
+#[test]
+fn a_task_that_something_else_has_is_deferred_without_counting_an_attempt() {
+    let (_dir, registry) = home();
+    queue(&registry, 1, 0, 0, None);
+    for at in [1, 3, 5] {
+        let entry = registry.claim(&by("a", minute(at))).unwrap().unwrap();
+        assert_eq!(entry.attempts, 1);
+        let deferred = Return::Deferred {
+            not_before: minute(at + 1),
+            error: "held".to_owned(),
+        };
+        assert!(registry.give_back(task(1), "a", &deferred).unwrap());
+        assert_eq!(claimed(&registry, &by("b", minute(at))), None);
+    }
+}
+
+#[test]
+fn leave_to_run_commands_stays_with_the_task_while_it_is_unfinished() {
+    let (_dir, registry) = home();
+    queue(&registry, 1, 0, 0, None);
+    queue(&registry, 2, 0, 0, None);
+    let allows = |number| {
+        let entry = registry.queue_entry(task(number)).unwrap();
+        entry.map(|entry| entry.allows_commands)
+    };
+    registry.allow_commands(task(1)).unwrap();
+    assert_eq!((allows(1), allows(2)), (Some(true), Some(false)));
+    registry.claim(&by("a", minute(1))).unwrap().unwrap();
+    registry.give_back(task(1), "a", &Return::Queued).unwrap();
+    registry.requeue(task(1)).unwrap();
+    assert_eq!(allows(1), Some(true));
+    registry
+        .finish(task(1), &Outcome::Completed, minute(2))
+        .unwrap();
+    assert_eq!(allows(1), None);
 }
 
 #[test]

@@ -1,0 +1,108 @@
+"""Has a small real model carry out a task through `infold run` in a small window, and checks loop, context and record.
+
+The model may fail at the task. What must hold: every request fits and is accepted, every call has one result, the view is
+valid, `verify` is clean, and the task ends in a clear state.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+infold, work = sys.argv[1], pathlib.Path(sys.argv[2])
+TASK = (
+    "The file notes/rivers.txt names five rivers, one on each line with its length. Read the files in notes, then write "
+    "the name of the longest river into answer.txt. Call one tool at a time, and call done when answer.txt is written."
+)
+RIVERS = ["Rhine 1230", "Danube 2850", "Volga 3530", "Elbe 1090", "Loire 1006"]
+# The model repeats itself: a task that was paused for that goes on where it stands, so often at most.
+MAX_RUNS = 6
+
+
+def command(*arguments):
+    return subprocess.run([infold, *arguments], capture_output=True, text=True, cwd=work)
+
+
+def succeed(*arguments):
+    done = command(*arguments)
+    if done.returncode != 0:
+        sys.exit(f"infold {' '.join(arguments[:2])} failed: {done.stderr}")
+    return done.stdout
+
+
+def lines(directory, name):
+    path = directory / name
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def prepare():
+    notes = work / "files/notes"
+    notes.mkdir(parents=True)
+    (notes / "rivers.txt").write_text("\n".join(RIVERS) + "\n")
+    for name in ("wool", "lamps", "boats"):
+        text = "".join(f"{number}. What is written of {name} here matters little.\n" for number in range(60))
+        (notes / f"{name}.txt").write_text(text)
+
+
+def run_until_ended():
+    """Runs the task, and goes on with it as long as it is paused; returns what each run said of its end."""
+    ends = []
+    arguments = ["run", TASK, "--workspace", "files"]
+    while len(ends) < MAX_RUNS:
+        done = command("--json", *arguments, "--require-calls")
+        said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        said = [one for one in said if "steps" in one]
+        if not said:
+            sys.exit(f"the run ended with {done.returncode} and said nothing of it: {done.stderr}")
+        ends.append(said[-1])
+        print(f"  {said[-1]['status']} after {said[-1]['steps']} steps, {said[-1]['tool_calls']} calls, "
+              f"{said[-1]['tokens']} tokens, {said[-1]['folds']} folds: {said[-1]['text'][:90]}")
+        is_stuck = len(ends) > 1 and ends[-2]["steps"] == ends[-1]["steps"]
+        if said[-1]["status"] not in ("paused", "queued") or is_stuck:
+            break
+        arguments = ["run", "--resume", said[-1]["uuid"]]
+    return ends
+
+
+def check(task, status):
+    [directory] = [path for path in (work / "contexts").glob(f"*/{task}")]
+    messages = [line.get("message", line) for line in lines(directory, "messages.jsonl")]
+    called = [call["id"] for message in messages for call in message.get("tool_calls") or []]
+    answered = [message["tool_call_id"] for message in messages if message.get("role") == "tool"]
+    if called != answered:
+        sys.exit(f"calls without one result: {set(called) ^ set(answered)}")
+    records = lines(directory, "tools.jsonl")
+    if len(records) != len(called):
+        sys.exit(f"{len(called)} calls, {len(records)} records")
+    statuses = [record["status"] for record in records]
+    print(f"  {len(called)} calls, each with one result and one record: {statuses.count('success')} worked, "
+          f"{statuses.count('error')} were told why not")
+    if not called:
+        print("  the model wrote no call, though one was required: nothing is shown of calls")
+    names = {}
+    for record in records:
+        names[record["tool"]] = names.get(record["tool"], 0) + 1
+    if names:
+        print("  " + ", ".join(f"{name} {count}" for name, count in sorted(names.items())))
+    failures = succeed("log", task, "--json").count('"what":"no reply')
+    view = succeed("view", task, "--raw").splitlines()
+    print(f"  {len(messages)} messages, {len(view)} in view, {failures} requests without a reply")
+    succeed("verify", task)
+    [row] = [row for row in map(json.loads, succeed("--json", "task", "list").splitlines()) if row["uuid"] == task]
+    if row["status"] != status:
+        sys.exit(f"the run said {status}, the registry {row['status']}")
+    return failures
+
+
+prepare()
+ends = run_until_ended()
+last = ends[-1]
+failures = check(last["uuid"], last["status"])
+answer = work / "files/answer.txt"
+print(f"  answer.txt: {answer.read_text().strip()[:60]!r}" if answer.exists() else "  no answer.txt")
+if last["status"] not in ("completed", "failed", "paused"):
+    sys.exit("it has no clear end")
+if last["folds"] == 0:
+    sys.exit("nothing was folded: give it a smaller window")
+if failures:
+    sys.exit("a request was refused")

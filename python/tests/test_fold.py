@@ -148,7 +148,7 @@ class AnErrorSaysWhatToDo(unittest.TestCase):
         self.fails(infold.UsageError, "unknown strategy", "", hello, window=8000, strategy="rooo")
         self.fails(infold.UsageError, "rooms", "", hello, window=8000, format="rooms")
         self.fails(infold.UsageError, "one of the command", "function", hello, window=8000, summarizer="model")
-        self.fails(ValueError, "share", "", hello, window=8000, threshold=400)
+        self.fails(ValueError, "400 is no threshold", "", hello, window=8000, threshold=400)
 
     def test_of_messages(self):
         self.fails(infold.UsageError, "message 2: no \"content\"", "role", [{"role": "user", "content": "a"}, {"role": "user"}], window=8000)

@@ -8,12 +8,12 @@ use std::process::Command;
 fn the_package_does_in_python_what_the_command_does() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let built = built();
-    let library = built.join("examples/libloaded_by_tests.so");
+    let library = built.join("examples/liblibrary_for_tests.so");
     let command = built.join("infold");
     for (file, how) in [
         (
             &library,
-            "cargo build -p infold-python --example loaded_by_tests",
+            "cargo build -p infold-python --example library_for_tests",
         ),
         (&command, "cargo build -p infold-cli"),
     ] {

@@ -6,6 +6,7 @@
 #
 # What was put in place is listed in DIR/share/infold/installed; --uninstall removes exactly that.
 set -eu
+export LC_ALL=C
 
 fail() {
     printf 'error: %s\nhint: %s\n' "$1" "$2" >&2
@@ -40,7 +41,7 @@ sum_of() {
     sha256sum "$1" | cut -d' ' -f1
 }
 
-# The list has a line `file SUM PATH` or `dir - PATH` for each, directories before what is in them.
+# The list has a line `file SUM PATH` or `dir - PATH` for each. Where the prefix had to be made, its path is in full.
 remove_listed() {
     kept=0
     while read -r kind sum path; do
@@ -56,7 +57,11 @@ remove_listed() {
     rm -f "$list"
     printf '%s\n' "$dirs" | while read -r path; do
         # One that somebody else uses as well is not empty.
-        [ -z "$path" ] || rmdir "$prefix/$path" 2>/dev/null || true
+        case "$path" in
+            '') ;;
+            /*) rmdir "$path" 2>/dev/null || true ;;
+            *) rmdir "$prefix/$path" 2>/dev/null || true ;;
+        esac
     done
     return 0
 }
@@ -92,13 +97,20 @@ done >"${TMPDIR:-/tmp}/infold-install.$$"
 other="$(cat "${TMPDIR:-/tmp}/infold-install.$$")"
 rm -f "${TMPDIR:-/tmp}/infold-install.$$"
 [ -z "$other" ] || fail "$other is there already and was not installed by this script; nothing was installed" 'remove it, or use another --prefix'
-mkdir -p "$prefix" 2>/dev/null && [ -w "$prefix" ] || fail "$prefix cannot be written to" 'run it as root, or use --prefix ~/.local'
 
 # An older version goes first: it may have had other files.
 [ ! -f "$list" ] || remove_listed
 
 listed="$(mktemp)"
 trap 'rm -f "$listed"' EXIT
+make_prefix() {
+    [ -d "$1" ] && return
+    make_prefix "$(dirname "$1")"
+    mkdir "$1" 2>/dev/null || fail "$1 cannot be made" 'run it as root, or use --prefix ~/.local'
+    printf 'dir - %s\n' "$1" >>"$listed"
+}
+make_prefix "$prefix"
+[ -w "$prefix" ] || fail "$prefix cannot be written to" 'run it as root, or use --prefix ~/.local'
 make_dirs() {
     [ -d "$prefix/$1" ] && return
     case "$1" in */*) make_dirs "${1%/*}" ;; esac

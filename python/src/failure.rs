@@ -17,7 +17,7 @@ pub struct Failure {
     text: String,
     hint: Option<String>,
     /// What a Python function raised, which is raised again.
-    raised: Option<PyErr>,
+    raised: Option<Box<PyErr>>,
 }
 
 /// The classes of `infold/_errors.py`.
@@ -55,6 +55,7 @@ impl Failure {
 
     /// Raises what a Python function raised instead.
     pub fn raising(self, raised: Option<PyErr>) -> Failure {
+        let raised = raised.map(Box::new);
         Failure { raised, ..self }
     }
 }
@@ -62,7 +63,7 @@ impl Failure {
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> PyErr {
         if let Some(raised) = failure.raised {
-            return raised;
+            return *raised;
         }
         Python::attach(|py| {
             let class = py

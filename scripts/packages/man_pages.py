@@ -47,9 +47,14 @@ def entries(lines):
         is_more = line.startswith(" " * 10)
         entry = None if is_more else ENTRY.match(line)
         if entry:
-            found.append([entry[1], entry[2] or ""])
+            found.append((entry[1], [entry[2] or ""]))
         elif line.strip() and found:
-            found[-1][1] = f"{found[-1][1]} {line.strip()}".strip()
+            said, text = found[-1][1], line.strip()
+            # Possible values stand on lines of their own.
+            if text.startswith("- "):
+                said.append(text)
+            else:
+                said[-1] = f"{said[-1]} {text}".strip()
     return found
 
 
@@ -78,7 +83,7 @@ def page(path, text, version, date):
         if heading in ("Options", "Arguments") or heading.endswith("ommands"):
             table, rest = split_table(lines)
             for term, description in entries(table):
-                out += [".TP", f"\\fB{escape(term)}\\fR", escape(description)]
+                out += [".TP", f"\\fB{escape(term)}\\fR", "\n.br\n".join(map(escape, description))]
             if rest:
                 out += [".SH NOTES", *literal(rest)]
         else:

@@ -1,10 +1,11 @@
 //! `infold verify` and `infold doctor`: check and repair stored data.
 
+use infold::error_chain;
 use infold_store::{ChainIndex, Contexts, Filter, Registry, Status, TaskRow};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::error::{CliError, CliResult, error_chain};
+use crate::error::{CliError, CliResult};
 use crate::output::{BAD, DIM, GOOD, Output, bytes, count, note, paint, say};
 use crate::progress::ProgressLine;
 use crate::task_lock::acquire;

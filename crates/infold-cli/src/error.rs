@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::process::ExitCode;
 
+use infold::error_chain;
 use infold_log::steer::Refused;
 use infold_store::{
     AppendError, DraftError, IncomingError, LogError, OpenError, PushError, RegistryError,
@@ -154,21 +155,6 @@ impl CliError {
         }
         ExitCode::from(self.exit as u8)
     }
-}
-
-/// Joins an error and its sources into one line.
-pub fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        // Some errors include the text of their source.
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 const NOTHING_STORED: &str = "nothing was stored";

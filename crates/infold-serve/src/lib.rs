@@ -32,6 +32,7 @@ mod translated_reply;
 mod auxiliary;
 mod unrecorded_paths;
 mod release_request;
+mod task_lock;
 mod live_events;
 mod metrics;
 mod api;
@@ -45,6 +46,7 @@ pub use metrics::{InFlight, Metrics};
 pub use model_call::{ConversationName, ModelCall};
 pub use release_request::request_release;
 pub use server::{Limits, Options, ServeError, Server};
+pub use task_lock::acquire_task;
 pub use upstream::{Upstream, UpstreamError, Upstreams};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

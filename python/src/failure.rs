@@ -1,0 +1,252 @@
+//! Errors, sorted by the exception they are raised as, with what to do about them in Python's words.
+
+use infold::redact::PatternError;
+use infold::search::SearchError;
+use infold::show::RecallTargetError;
+use infold::{ManageError, ScratchError, SetupError, error_chain};
+use infold_log::steer::Refused;
+use infold_store::{
+    AppendError, IncomingError, LogError, OpenError, PushError, StepError, TaskError,
+};
+use infold_wire::transcript::TranscriptError;
+use pyo3::prelude::*;
+
+/// Why a call failed.
+pub struct Failure {
+    class: &'static str,
+    text: String,
+    hint: Option<String>,
+    /// What a Python function raised, which is raised again.
+    raised: Option<Box<PyErr>>,
+}
+
+/// The classes of `infold/_errors.py`.
+const USAGE: &str = "UsageError";
+const REFUSED: &str = "RefusedError";
+const TOO_LARGE: &str = "TooLargeError";
+const STORE: &str = "StoreError";
+const BUSY: &str = "BusyError";
+
+impl Failure {
+    fn new(class: &'static str, text: impl ToString) -> Failure {
+        Failure {
+            class,
+            text: text.to_string(),
+            hint: None,
+            raised: None,
+        }
+    }
+
+    /// The arguments are wrong.
+    pub fn usage(text: impl ToString) -> Failure {
+        Failure::new(USAGE, text)
+    }
+
+    /// It was understood, and the answer is no.
+    pub fn refused(text: impl ToString) -> Failure {
+        Failure::new(REFUSED, text)
+    }
+
+    /// Adds what can be done about it.
+    pub fn hint(self, hint: impl Into<String>) -> Failure {
+        let hint = Some(hint.into());
+        Failure { hint, ..self }
+    }
+
+    /// Raises what a Python function raised instead.
+    pub fn raising(self, raised: Option<PyErr>) -> Failure {
+        let raised = raised.map(Box::new);
+        Failure { raised, ..self }
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> PyErr {
+        if let Some(raised) = failure.raised {
+            return *raised;
+        }
+        Python::attach(|py| {
+            let class = py
+                .import("infold._errors")
+                .and_then(|module| module.getattr(failure.class));
+            let error = class.and_then(|class| class.call1((failure.text, failure.hint)));
+            error.map_or_else(|error| error, PyErr::from_value)
+        })
+    }
+}
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Failure {
+        let failure = Failure::new(STORE, error_chain(&error));
+        match &error {
+            LogError::Full { .. } => {
+                failure.hint("free some space and try again; nothing that was acknowledged is lost")
+            }
+            LogError::Denied { .. } => failure.hint("the contexts directory must be writable"),
+            LogError::Damaged { .. } => {
+                failure.hint("`infold doctor --repair` sets the damage aside")
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl From<TaskError> for Failure {
+    fn from(error: TaskError) -> Failure {
+        let text = error_chain(&error);
+        match error {
+            TaskError::Unknown { .. } => {
+                Failure::usage(text).hint("infold.tasks() lists the tasks of a contexts directory")
+            }
+            TaskError::Ambiguous { .. } => Failure::usage(text).hint("use more of its id"),
+            TaskError::Ended { .. } => {
+                Failure::refused(text).hint("`infold fork` continues it in a new task")
+            }
+            TaskError::Open {
+                source: OpenError::Held { .. },
+                ..
+            } => Failure::new(BUSY, text).hint("wait until the other process is done"),
+            TaskError::Open {
+                source: OpenError::Log(error),
+                ..
+            } => error.into(),
+            TaskError::Step { source, .. } => (*source).into(),
+            TaskError::Log(error) => error.into(),
+            _ => Failure::new(STORE, text),
+        }
+    }
+}
+
+impl From<StepError> for Failure {
+    fn from(error: StepError) -> Failure {
+        let text = error.to_string();
+        match error {
+            Refused::Past(error) => error.into(),
+            Refused::Elsewhere { seq } => {
+                Failure::refused(text).hint(format!("rewind(to={seq}) returns to it"))
+            }
+            Refused::Under { fold, .. } => {
+                Failure::refused(text).hint(format!("open the fold first: unfold(\"{fold}\")"))
+            }
+            Refused::Inner { outer, .. } => Failure::refused(text)
+                .hint(format!("open the outer fold first: unfold(\"{outer}\")")),
+            Refused::NothingToRedo => {
+                Failure::refused(text).hint("only an undo with nothing after it can be redone")
+            }
+            Refused::NoMessage { .. } | Refused::NoEvent { .. } => {
+                Failure::usage(text).hint("info() has the numbers of messages and events")
+            }
+            _ => Failure::refused(text),
+        }
+    }
+}
+
+impl From<ManageError> for Failure {
+    fn from(error: ManageError) -> Failure {
+        let text = error.to_string();
+        match error {
+            ManageError::Floor { floor } => {
+                Failure::new(TOO_LARGE, text).hint(if floor.bytes.is_some() {
+                    "nothing was folded; use a larger max_bytes"
+                } else {
+                    "nothing was folded; use a larger window or a smaller max_tokens"
+                })
+            }
+            ManageError::Cancelled => Failure::refused(text),
+            ManageError::Step(error) => error.into(),
+            ManageError::Log(error) => error.into(),
+        }
+    }
+}
+
+impl From<SetupError> for Failure {
+    fn from(error: SetupError) -> Failure {
+        let text = error_chain(&error);
+        match error {
+            SetupError::Room(_) => Failure::usage(text)
+                .hint("use a larger window, or a smaller max_tokens for the reply"),
+            SetupError::Task(error) => error.into(),
+            _ => Failure::usage(text),
+        }
+    }
+}
+
+impl From<ScratchError> for Failure {
+    fn from(error: ScratchError) -> Failure {
+        match error {
+            ScratchError::Task(error) => error.into(),
+            ScratchError::Append(error) => error.into(),
+            error @ ScratchError::Dir { .. } => {
+                Failure::new(STORE, error).hint("TMPDIR sets the directory of temporary files")
+            }
+        }
+    }
+}
+
+impl From<AppendError> for Failure {
+    fn from(error: AppendError) -> Failure {
+        match error {
+            AppendError::Log(error) => error.into(),
+            other => Failure::usage(error_chain(&other)).hint("nothing was stored"),
+        }
+    }
+}
+
+impl From<IncomingError> for Failure {
+    fn from(error: IncomingError) -> Failure {
+        let text = match &error {
+            // There is a message on each line.
+            IncomingError::NotAMessage { count, reason, .. } => {
+                format!("message {count}: {reason}")
+            }
+            other => error_chain(other),
+        };
+        Failure::usage(text).hint("nothing was stored")
+    }
+}
+
+impl From<PushError> for Failure {
+    fn from(error: PushError) -> Failure {
+        match error {
+            PushError::Incoming(error) => error.into(),
+            PushError::Append(error) => error.into(),
+            PushError::Log(error) => error.into(),
+            error @ PushError::OtherContent { .. } => {
+                Failure::usage(error).hint("use another key for each append; nothing was stored")
+            }
+        }
+    }
+}
+
+impl From<TranscriptError> for Failure {
+    fn from(error: TranscriptError) -> Failure {
+        let failure = match &error {
+            TranscriptError::Record { count, reason, .. } => {
+                Failure::usage(format!("message {count}: {reason}"))
+            }
+            other => Failure::usage(error_chain(other)),
+        };
+        failure.hint("messages are those of the openai and anthropic SDKs: a role and content; format= names another form")
+    }
+}
+
+impl From<RecallTargetError> for Failure {
+    fn from(error: RecallTargetError) -> Failure {
+        Failure::usage(error)
+    }
+}
+
+impl From<SearchError> for Failure {
+    fn from(error: SearchError) -> Failure {
+        match error {
+            SearchError::Pattern(error) => error.into(),
+            SearchError::Task(error) => error.into(),
+        }
+    }
+}
+
+impl From<PatternError> for Failure {
+    fn from(error: PatternError) -> Failure {
+        Failure::usage(error).hint("exact=True finds a text as it is written")
+    }
+}

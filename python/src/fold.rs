@@ -1,0 +1,107 @@
+//! Folds messages without storing them.
+
+use std::io::Cursor;
+
+use infold::{Scratch, manage};
+use infold_log::View;
+use infold_store::Log;
+use infold_wire::transcript::{Transcript, TranscriptEntry, TranscriptFormat};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::json_list::JsonList;
+use crate::options::{FoldOptions, TaskModel};
+
+/// Folds a conversation: a transcript of any format that `infold fold` reads.
+///
+/// Returns the view, a JSON array of messages, and a JSON object that says what was done.
+#[pyfunction]
+pub fn fold<'py>(
+    py: Python<'py>,
+    transcript: &[u8],
+    options: FoldOptions,
+    format: Option<&str>,
+) -> PyResult<(Bound<'py, PyBytes>, String)> {
+    let (view, outcome) = py.detach(|| fold_transcript(transcript, &options, format))?;
+    Ok((PyBytes::new(py, &view), outcome.to_string()))
+}
+
+fn fold_transcript(
+    text: &[u8],
+    options: &FoldOptions,
+    format: Option<&str>,
+) -> Result<(Vec<u8>, Value), Failure> {
+    let (mut setup, raised) = options.setup(TaskModel::default(), true)?;
+    let format = format.map(str::parse::<TranscriptFormat>).transpose();
+    let format = format.map_err(Failure::usage)?;
+    let mut task = Scratch::new()?;
+    let mut count = 0;
+    // An empty list of messages is of no format.
+    let format = if text.is_empty() {
+        format
+    } else {
+        Some(read(text, format, &mut task, &mut count)?)
+    };
+    let outcome = manage(
+        task.writer()?,
+        &setup.aim,
+        &mut *setup.summarizer,
+        &setup.hooks,
+    );
+    let outcome = outcome.map_err(|error| Failure::from(error).raising(raised.take()))?;
+    let mut object = outcome.json();
+    object["messages"] = count.into();
+    object["format"] = format.map(TranscriptFormat::name).into();
+    object["warnings"] = setup.warnings.into();
+    Ok((render(task.log())?, object))
+}
+
+/// Reads a transcript into a task, and returns its format.
+fn read(
+    text: &[u8],
+    format: Option<TranscriptFormat>,
+    task: &mut Scratch,
+    count: &mut u64,
+) -> Result<TranscriptFormat, Failure> {
+    let mut transcript = Transcript::open(Cursor::new(text), format)?;
+    while let Some(chunk) = transcript.next_chunk()? {
+        for entry in chunk.entries {
+            match entry {
+                TranscriptEntry::Message { text, time } => {
+                    task.push_at_time(text, time)?;
+                    *count += 1;
+                }
+                TranscriptEntry::Next if *count > 0 => {
+                    return Err(Failure::usage("these are several conversations")
+                        .hint("fold them one at a time"));
+                }
+                // The agent's own folds are ignored: all messages are there.
+                TranscriptEntry::Next
+                | TranscriptEntry::Compaction { .. }
+                | TranscriptEntry::Fold { .. } => {}
+            }
+        }
+    }
+    if transcript.skipped().torn.is_some() {
+        return Err(Failure::usage("the last message is not complete JSON"));
+    }
+    Ok(transcript.format())
+}
+
+/// Returns the messages of a log's view as a JSON array.
+pub fn render(log: &Log) -> Result<Vec<u8>, Failure> {
+    let view = View::of(log.state().shown(), log)?;
+    render_view(log, &view)
+}
+
+/// Returns the messages of a view as a JSON array.
+pub fn render_view(log: &Log, view: &View) -> Result<Vec<u8>, Failure> {
+    let mut list = JsonList::new();
+    log.render(view, &mut |_, message| {
+        list.push(message);
+        Ok(())
+    })?;
+    Ok(list.finish())
+}

@@ -1,0 +1,92 @@
+//! Finds messages and tasks in a contexts directory.
+
+use infold::search::{
+    DEFAULT_LIMIT, SearchMode, SearchQuery, answer_json, parse_end_time, parse_role, parse_time,
+};
+use infold::show;
+use infold_store::{Contexts, Durability, Filter};
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// What is searched for, as a Python dictionary has it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct SearchOptions {
+    text: String,
+    exact: bool,
+    regex: bool,
+    task: Option<String>,
+    hidden: bool,
+    role: Option<String>,
+    tool: Option<String>,
+    file: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
+    limit: Option<usize>,
+}
+
+/// Searches the messages of tasks; returns a JSON object with the hits.
+#[pyfunction]
+pub fn search(py: Python<'_>, contexts: &str, options: SearchOptions) -> PyResult<String> {
+    let answer = py.detach(|| {
+        let contexts = Contexts::new(contexts, Durability::Turn);
+        options.run(&contexts)
+    })?;
+    Ok(answer.to_string())
+}
+
+impl SearchOptions {
+    fn run(&self, contexts: &Contexts) -> Result<Value, Failure> {
+        let mode = match (self.exact, self.regex) {
+            (true, true) => {
+                return Err(Failure::usage(
+                    "a text is either exact or a regular expression",
+                ));
+            }
+            (true, false) => SearchMode::Exact,
+            (false, true) => SearchMode::Regex,
+            (false, false) => SearchMode::Words,
+        };
+        let task = self.task.as_ref().map(|task| contexts.resolve(task));
+        let parse = |text: &Option<String>, parse: fn(&str) -> Result<u64, String>| {
+            let time = text.as_deref().map(parse);
+            time.transpose().map_err(Failure::usage)
+        };
+        let role = self.role.as_deref().map(parse_role);
+        let query = SearchQuery {
+            text: self.text.clone(),
+            mode,
+            tasks: task.transpose()?.map(|task| vec![task]),
+            only_hidden: self.hidden,
+            role: role.transpose().map_err(Failure::usage)?,
+            tool: self.tool.clone(),
+            file: self.file.clone(),
+            since: parse(&self.since, parse_time)?,
+            until: parse(&self.until, parse_end_time)?,
+            limit: Some(self.limit.unwrap_or(DEFAULT_LIMIT)),
+        };
+        Ok(answer_json(&query, &query.run(contexts)?))
+    }
+}
+
+/// Lists the tasks of a contexts directory, newest first, as a JSON array.
+#[pyfunction]
+pub fn list_tasks(py: Python<'_>, contexts: &str, limit: Option<u64>) -> PyResult<String> {
+    let rows = py.detach(|| {
+        let contexts = Contexts::new(contexts, Durability::Turn);
+        // Listing does not create the directory.
+        if !contexts.root().exists() {
+            return Ok(Vec::new());
+        }
+        let filter = Filter {
+            status: None,
+            user: None,
+            limit,
+        };
+        contexts.rows(&filter).map_err(Failure::from)
+    })?;
+    let rows: Vec<Value> = rows.iter().map(show::row).collect();
+    Ok(Value::from(rows).to_string())
+}

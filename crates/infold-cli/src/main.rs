@@ -15,6 +15,7 @@ mod layers;
 mod search;
 mod tools;
 mod steps;
+mod checkpoint;
 mod redact;
 mod task_lock;
 mod doctor;
@@ -178,8 +179,10 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
             steps::take(contexts, hooks, &task, &Step::Unfold { fold }, out)
         }
         CliCommand::Rewind(args) => steps::rewind(contexts, &args, out),
-        CliCommand::Undo(args) => steps::take(contexts, hooks, &args.task, &Step::Undo, out),
-        CliCommand::Redo(args) => steps::take(contexts, hooks, &args.task, &Step::Redo, out),
+        CliCommand::Undo(args) => steps::undo(contexts, &args, &Step::Undo, out),
+        CliCommand::Redo(args) => steps::undo(contexts, &args, &Step::Redo, out),
+        CliCommand::Checkpoint(args) => checkpoint::run(contexts, &args, out),
+        CliCommand::Diff(args) => checkpoint::diff(contexts, &args, out),
         CliCommand::Fork { task, at } => steps::fork(contexts, &task, at, out),
         CliCommand::Pin(args) => steps::pin(contexts, args, out),
         CliCommand::Unpin { task, pinned } => steps::unpin(contexts, &task, pinned, out),

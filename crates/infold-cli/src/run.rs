@@ -12,8 +12,8 @@ use infold::layers::task_situation;
 use infold::queue::enqueue;
 use infold_store::{Contexts, InEffect, Metadata, Return, host};
 use infold_work::{
-    EndMode, LeaseKeeper, RunEnd, RunError, RunEvent, RunModel, TaskRun, WorkLimits, claim_request,
-    new_owner,
+    EndMode, LeaseKeeper, RunCheckpoints, RunEnd, RunError, RunEvent, RunModel, TaskRun,
+    WorkLimits, claim_request, new_owner,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -48,6 +48,9 @@ pub struct RunArgs {
     /// Let the model run commands in the workspace
     #[arg(long)]
     pub allow_commands: bool,
+    /// Do not keep the files of the workspace
+    #[arg(long)]
+    pub no_checkpoints: bool,
     /// The user it is done for
     #[arg(long, env = "USER")]
     pub user: Option<String>,
@@ -268,6 +271,8 @@ fn carry_out(
     }
     let stopped = call.runtime.stopped();
     let tools = tool_set(config, args.allow_commands, &metadata, &call)?;
+    let keeps_files = config.work.checkpoints() && !args.no_checkpoints;
+    let workspace = metadata.cwd.as_ref().filter(|_| keeps_files);
     let run = TaskRun {
         contexts,
         task: task.id,
@@ -279,6 +284,7 @@ fn carry_out(
             layers: &call.layers,
         },
         tools,
+        checkpoints: workspace.map(|dir| RunCheckpoints::new(contexts, dir.into())),
         limits: WorkLimits::new(&config.work),
         lease: &lease,
         is_stopped: &|| *stopped.borrow(),

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use infold::checkpoint::git::{CheckpointError, DiffOptions};
-use infold::checkpoint::{FileHistory, FileRange, FilesError, Taken};
+use infold::checkpoint::git::{ChangeKind, CheckpointError, DiffOptions, FileChange};
+use infold::checkpoint::{FileHistory, FileRange, FilesError, Taken, describe_left_out};
 use infold_log::steer::{Side, Target};
 use infold_store::{CheckpointNote, Contexts, FileCounts, iso};
 use serde_json::{Value, json};
 
+use crate::diff_lines::DiffLines;
 use crate::error::{CliError, CliResult, Exit, error_chain};
 use crate::output::{Output, bytes, count, note, one_line, warn};
 use crate::steps::{open, short};
@@ -90,7 +91,7 @@ fn print_taken(taken: &Taken, workspace: &Path, uuid: &str, out: &mut Output) ->
     let left_out = snapshot.left_out.iter();
     for file in left_out.clone().take(MAX_NAMED_FILES) {
         let path = one_line(&file.path.to_string_lossy());
-        note(json, format!("left out {path}: {}", file.why));
+        note(json, format!("left out {path}: {}", describe_left_out(file.why)));
     }
     let more = snapshot.left_out.len().saturating_sub(MAX_NAMED_FILES);
     if more > 0 {
@@ -100,7 +101,7 @@ fn print_taken(taken: &Taken, workspace: &Path, uuid: &str, out: &mut Output) ->
         );
     }
     let left_out: Vec<Value> = left_out
-        .map(|file| json!({"path": file.path.display().to_string(), "why": file.why.to_string(), "bytes": file.size}))
+        .map(|file| json!({"path": file.path.display().to_string(), "why": file.why.name(), "bytes": file.size}))
         .collect();
     let changes = FileCounts {
         added: snapshot.changes.added,
@@ -199,13 +200,13 @@ pub fn preview_rewind(
 }
 
 fn print_changes(
-    changes: &[infold::checkpoint::git::FileChange],
+    changes: &[FileChange],
     workspace: &Path,
     out: &mut Output,
 ) -> CliResult {
     if out.is_json() {
         let files = changes.iter().map(
-            |change| json!({"path": change.path.display().to_string(), "change": change.kind.name()}),
+            |change| json!({"path": change.path.display().to_string(), "change": kind_name(change.kind)}),
         );
         let files: Vec<Value> = files.collect();
         let workspace = workspace.display().to_string();
@@ -216,9 +217,20 @@ fn print_changes(
     }
     for change in changes {
         let path = one_line(&change.path.to_string_lossy());
-        out.line(format!("{:<8} {path}", change.kind.name()))?;
+        out.line(format!("{:<8} {path}", kind_name(change.kind)))?;
     }
     Ok(())
+}
+
+/// Names how a file differs.
+fn kind_name(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => "added",
+        ChangeKind::Removed => "removed",
+        ChangeKind::Modified => "modified",
+        ChangeKind::Mode { .. } => "mode",
+        ChangeKind::Type => "type",
+    }
 }
 
 /// `infold diff`
@@ -236,10 +248,12 @@ pub fn diff(contexts: &Contexts, args: &DiffArgs, out: &mut Output) -> CliResult
     }
     let options = DiffOptions {
         stat: args.stat,
-        color: out.is_colored(),
         ..DiffOptions::default()
     };
-    compared.diff(&options, out.writer()).map_err(about)
+    let is_colored = out.is_colored() && !args.stat;
+    let mut lines = DiffLines::new(out.writer(), is_colored);
+    compared.diff(&options, &mut lines).map_err(about)?;
+    Ok(lines.finish()?)
 }
 
 impl From<FilesError> for CliError {

@@ -16,6 +16,7 @@ mod search;
 mod tools;
 mod steps;
 mod checkpoint;
+mod diff_lines;
 mod redact;
 mod task_lock;
 mod doctor;
@@ -54,6 +55,7 @@ use args::{Cli, CliCommand, Color};
 use clap::FromArgMatches as _;
 use error::{CliError, CliResult};
 use infold::step::Step;
+use infold::checkpoint::git::CheckpointSettings;
 use infold::{Config, Hooks};
 use infold_store::Contexts;
 use output::Output;
@@ -136,7 +138,12 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
     };
     let hooks = &Hooks::of(config);
     let contexts = Contexts::new(base, cli.durability.into()).telling(warn);
-    let contexts = &contexts.redacting(config.redact.value);
+    let contexts = contexts.redacting(config.redact.value);
+    let contexts = &contexts.keeping_files(CheckpointSettings {
+        home: std::env::home_dir(),
+        config_home: std::env::var_os("XDG_CONFIG_HOME").map(Into::into),
+        ..CheckpointSettings::default()
+    });
     match cli.command {
         CliCommand::Count(args) => count::run(config, &args, out),
         CliCommand::Models(args) => models::run(contexts, config, &args, out),

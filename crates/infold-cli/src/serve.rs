@@ -310,6 +310,7 @@ impl RunningProxy {
         let board = Connector::new(client, runtime.handle().clone(), stopped);
         // Clients resend their history, so requests do not wait for the disk; writes are synced a moment later.
         let contexts = Contexts::new(contexts.root(), Durability::Never)
+            .keeping_files(contexts.checkpoint_settings().clone())
             .telling(|text| tracing::warn!("{text}"));
         let desk_config = Arc::new(config.clone());
         let desk = move |address: &str| {

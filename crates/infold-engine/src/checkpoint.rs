@@ -7,10 +7,11 @@ mod effects;
 mod point;
 mod restore;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub use infold_checkpoint as git;
-use infold_checkpoint::{CheckpointError, Checkpoints, Shadow, Snapshot, SnapshotLimits};
+use infold_checkpoint::{CheckpointError, Checkpoints, Shadow, Snapshot};
 use infold_log::EventId;
 use infold_store::{
     CheckpointLine, CheckpointNote, Contexts, FileCounts, FilesAt, Log, LogError, Metadata,
@@ -21,7 +22,7 @@ use uuid::Uuid;
 pub use compare::Comparison;
 pub use effects::{ResultScan, may_write};
 pub use point::{FilePoint, FileRange};
-pub use restore::{BegunRestore, RestoreReport};
+pub use restore::{BegunRestore, RestoreReport, describe_left_out};
 
 /// Takes snapshots of workspaces, records them in logs, and puts files back.
 #[derive(Clone, Debug)]
@@ -115,7 +116,7 @@ impl FileHistory {
     /// The workspaces whose checkpoints are in a contexts directory.
     pub fn new(contexts: &Contexts) -> FileHistory {
         FileHistory {
-            checkpoints: Checkpoints::new(contexts.root(), SnapshotLimits::default()),
+            checkpoints: contexts.checkpoints(),
             contexts: contexts.clone(),
             restores: true,
         }
@@ -153,8 +154,9 @@ impl FileHistory {
         workspace: &Path,
         note: CheckpointNote,
     ) -> Result<Taken, FilesError> {
+        let above = writer.log().last_checkpoint()?;
         let task = task_of(writer.log())?;
-        let (snapshot, workspace, notes) = self.snapshot(task, workspace)?;
+        let (snapshot, workspace, notes) = self.snapshot(task, above, workspace)?;
         let event = record(writer, &workspace, &snapshot, note)?;
         Ok(Taken {
             snapshot,
@@ -163,14 +165,19 @@ impl FileHistory {
         })
     }
 
-    /// Takes a snapshot without recording it; returns it with the path of the workspace as it is recorded.
+    /// Takes a snapshot without recording it, with a number above one; returns it with the path of the workspace as it is
+    /// recorded, and what was put right on the way.
     pub fn snapshot(
         &self,
         task: Uuid,
+        above: u64,
         workspace: &Path,
     ) -> Result<(Snapshot, PathBuf, Vec<String>), FilesError> {
-        let OpenShadow { mut shadow, notes } = self.open(workspace)?;
-        let snapshot = shadow.snapshot(task)?;
+        let OpenShadow { mut shadow, mut notes } = self.open(workspace)?;
+        let known = shadow.warning().map(str::to_owned);
+        let snapshot = shadow.snapshot(task, above)?;
+        // The repository may turn out to be damaged while it is used.
+        notes.extend(shadow.warning().map(str::to_owned).filter(|text| known.as_ref() != Some(text)));
         Ok((snapshot, shadow.workspace().to_owned(), notes))
     }
 
@@ -206,15 +213,14 @@ impl FileHistory {
             Err(error) => return Err(error.into()),
         };
         if begun {
-            let restored = shadow.resume()?;
-            let report = RestoreReport::new(shadow.workspace(), &restored);
+            let report = restore::finish(shadow, pending.from, pending.to)?;
             let dir = shadow.workspace().display();
             notes.push(format!(
                 "a restoration of `{dir}` that was cut off is finished: {}",
                 report.text()
             ));
         } else {
-            shadow.abandon()?;
+            shadow.abandon_restore()?;
         }
         Ok(notes)
     }
@@ -222,14 +228,11 @@ impl FileHistory {
     /// Removes snapshots of tasks that are gone, and packs all repositories; returns what they took before and take now.
     pub fn collect_garbage(&self) -> Result<(u64, u64), FilesError> {
         let before = self.checkpoints.all()?;
-        let tasks = before.iter().flat_map(|info| &info.tasks);
-        let gone = tasks.map(|(task, _)| *task);
-        let gone: std::collections::BTreeSet<Uuid> = gone
-            .filter(|task| self.contexts.place(*task).is_none())
-            .collect();
-        for task in gone {
-            self.checkpoints.forget(task)?;
-        }
+        let tasks = before.iter().flat_map(|info| info.tasks.keys());
+        let is_gone = |task: &&Uuid| self.contexts.place(**task).is_none();
+        let gone: BTreeSet<Uuid> = tasks.filter(is_gone).copied().collect();
+        let gone: Vec<Uuid> = gone.into_iter().collect();
+        self.checkpoints.forget(&gone)?;
         for info in &before {
             if let Some(mut shadow) = self.checkpoints.open_existing(&info.workspace)? {
                 self.settle(&mut shadow)?;

@@ -116,17 +116,18 @@ impl Core {
         task: Uuid,
         has_written: bool,
     ) -> Result<(), TakeError> {
-        let is_first = {
+        let (is_first, above) = {
             let open = self.pool.lease(task).map_err(ConversationError::from)?;
             let last = open.log().last_files().map_err(ConversationError::from)?;
-            last.is_none()
+            let above = open.log().last_checkpoint().map_err(ConversationError::from)?;
+            (last.is_none(), above)
         };
         if !is_first && !has_written {
             return Ok(());
         }
         let (snapshot, workspace, notes) = {
             let _guard = locked(&of.one_at_a_time);
-            of.files.snapshot(task, &of.workspace)?
+            of.files.snapshot(task, above, &of.workspace)?
         };
         for note in notes {
             tracing::warn!("{note}");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use infold_checkpoint::{DiffOptions, FileChange, SnapshotRef};
 use infold_log::steer::{Side, Target};
 use infold_store::Log;
+use uuid::Uuid;
 
 use super::{FileHistory, FilePoint, FileRange, FilesError, OpenShadow};
 
@@ -18,6 +19,9 @@ pub struct Comparison {
     from: SnapshotRef,
     to: SnapshotRef,
 }
+
+/// Snapshots for comparisons belong to no task: `infold checkpoint gc` removes them.
+const SCRATCH_TASK: Uuid = Uuid::nil();
 
 impl FileHistory {
     /// Finds the files of two points.
@@ -57,7 +61,7 @@ impl FileHistory {
         let mut open = self.open(workspace)?;
         let now = match (from, to) {
             (Some(_), Some(_)) => None,
-            _ => Some(open.shadow.snapshot_now()?),
+            _ => Some(open.shadow.snapshot(SCRATCH_TASK, 0)?.at),
         };
         let at = |point: Option<SnapshotRef>| point.or(now).ok_or(FilesError::NoWorkspace);
         Ok(Comparison {

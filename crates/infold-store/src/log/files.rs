@@ -115,6 +115,21 @@ impl Log {
         Ok(())
     }
 
+    /// Returns the highest number of a snapshot that the log records for its task; zero if there is none.
+    pub fn last_checkpoint(&self) -> Result<u64, LogError> {
+        let mut highest = 0;
+        let own = self.task();
+        self.each_checkpoint(|files, _, line| {
+            let is_own = Some(files.at.task) == own;
+            if is_own {
+                highest = line.number;
+            }
+            // Those of a task are numbered in order, and before them stand those of the task that it continues.
+            !is_own && files.event.get() > self.base.event
+        })?;
+        Ok(highest)
+    }
+
     /// Returns whether a restoration with this id is recorded. It is one of the last things that were.
     pub fn has_restored(&self, id: &str) -> Result<bool, LogError> {
         /// So many snapshots may have been taken since, while the restoration was cut off.

@@ -60,7 +60,7 @@ impl Shadow {
         from: SnapshotRef,
         to: SnapshotRef,
     ) -> Result<Vec<FileChange>, CheckpointError> {
-        let (from, to) = (self.listing(from)?, self.listing(to)?);
+        let (from, to) = (self.repository.listing(from)?, self.repository.listing(to)?);
         Ok(changes_between(&from, &to))
     }
 
@@ -73,9 +73,10 @@ impl Shadow {
         output: &mut dyn Write,
     ) -> Result<(), CheckpointError> {
         let (from, to) = (self.files_tree(from)?, self.files_tree(to)?);
-        let mut command = self
-            .git
-            .command(["diff", "--no-ext-diff", "--no-textconv"])?;
+        let mut command =
+            self.repository
+                .git
+                .command(["diff", "--no-ext-diff", "--no-textconv"])?;
         command.args(["--no-color", "--find-renames"]);
         if let Some(lines) = options.context {
             command.arg(format!("--unified={lines}"));
@@ -85,7 +86,7 @@ impl Shadow {
         }
         command.args([from.to_string(), to.to_string()]).arg("--");
         command.args(&options.paths);
-        let mut child = self.git.spawn(&mut command)?;
+        let mut child = self.repository.git.spawn(&mut command)?;
         let copied = child.stdout.take().map(|mut text| copy(&mut text, output));
         if !matches!(copied, Some(Ok(()))) {
             let _ = child.kill();
@@ -97,7 +98,7 @@ impl Shadow {
         if status.is_ok_and(|status| status.success()) {
             return Ok(());
         }
-        Err(self.git.failed(DOING))
+        Err(self.repository.git.failed(DOING))
     }
 
     /// Returns the contents of a file of a snapshot, or where a link leads. None if the snapshot has no such file.
@@ -106,24 +107,25 @@ impl Shadow {
         at: SnapshotRef,
         path: &Path,
     ) -> Result<Option<Vec<u8>>, CheckpointError> {
-        let listing = self.listing(at)?;
+        let listing = self.repository.listing(at)?;
         let path = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
         let Some(file) = listing.files.get(path) else {
             return Ok(None);
         };
-        Objects::new(&self.git).read(file.id).map(Some)
+        Objects::new(&self.repository.git).read(file.id).map(Some)
     }
 
     /// Returns the tree with the files of a snapshot.
     fn files_tree(&self, at: SnapshotRef) -> Result<ObjectId, CheckpointError> {
-        let commit = self.commit_of(at)?.to_string();
+        let commit = self.repository.commit_of(at)?.to_string();
         let listed = self
+            .repository
             .git
             .read(DOING, ["ls-tree", "-d", "-z", &commit, "files"])?;
         let mut fields = listed.split(|byte| matches!(byte, b' ' | b'\t'));
         match fields.nth(2) {
             Some(id) => ObjectId::parse(id).ok_or_else(|| CheckpointError::Damaged {
-                dir: self.git.directory().to_owned(),
+                dir: self.repository.git.directory().to_owned(),
                 what: format!("commit {commit} is no checkpoint"),
             }),
             // A workspace without files has no tree. Git knows the empty one without having it.

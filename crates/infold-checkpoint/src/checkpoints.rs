@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::error::CheckpointError;
 use crate::git;
-use crate::shadow::{REPOSITORY, Shadow};
+use crate::repository::REPOSITORY;
+use crate::shadow::Shadow;
 use crate::workspace::{Workspace, key};
 
 /// The checkpoints of all workspaces.
@@ -78,7 +79,7 @@ impl Checkpoints {
     pub fn open(&self, workspace: &Path) -> Result<Shadow, CheckpointError> {
         let workspace = self.workspace(workspace)?;
         let directory = self.directory.join(key(workspace.path()));
-        Shadow::open(self, workspace, directory)
+        Shadow::open(self, workspace, &directory)
     }
 
     /// Opens the checkpoints of a workspace, if there are any.
@@ -88,7 +89,7 @@ impl Checkpoints {
         if !directory.join(REPOSITORY).exists() {
             return Ok(None);
         }
-        Shadow::open(self, workspace, directory).map(Some)
+        Shadow::open(self, workspace, &directory).map(Some)
     }
 
     fn workspace(&self, given: &Path) -> Result<Workspace, CheckpointError> {

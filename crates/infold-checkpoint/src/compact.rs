@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::error::CheckpointError;
+use crate::repository::Repository;
 use crate::shadow::Shadow;
 
 /// What a shadow repository takes on the disk, before and after it was packed.
@@ -15,26 +16,33 @@ pub struct Compacted {
     pub after: u64,
 }
 
+const DOING: &str = "pack the checkpoints";
+
 /// Each snapshot is a pack of its own until there are so many.
 const MAX_PACKS: usize = 50;
 
 impl Shadow {
     /// Packs everything anew, and drops what no snapshot holds.
     pub fn compact(&mut self) -> Result<Compacted, CheckpointError> {
-        let before = bytes_in(&self.directory);
-        let doing = "pack the checkpoints";
-        self.git.read(doing, ["pack-refs", "--all", "--prune"])?;
-        self.git.read(doing, ["repack", "-a", "-d", "-l", "-q"])?;
-        self.git.read(doing, ["prune", "--expire=now"])?;
-        let after = bytes_in(&self.directory);
-        Ok(Compacted { before, after })
+        pack(&self.repository)
     }
+}
+
+/// Packs everything anew, and drops what no snapshot holds.
+pub(crate) fn pack(repository: &Repository) -> Result<Compacted, CheckpointError> {
+    let before = bytes_in(&repository.directory);
+    let git = &repository.git;
+    git.read(DOING, ["pack-refs", "--all", "--prune"])?;
+    git.read(DOING, ["repack", "-a", "-d", "-l", "-q"])?;
+    git.read(DOING, ["prune", "--expire=now"])?;
+    let after = bytes_in(&repository.directory);
+    Ok(Compacted { before, after })
 }
 
 /// Packs the latest snapshots together, if there are many. A pack is written again only together with as much that is
 /// newer, so each object is written a number of times that is logarithmic in the size of the repository.
-pub(crate) fn if_due(shadow: &Shadow) -> Result<(), CheckpointError> {
-    let packs = shadow.git.directory().join("objects/pack");
+pub(crate) fn if_due(repository: &Repository) -> Result<(), CheckpointError> {
+    let packs = repository.git.directory().join("objects/pack");
     let Ok(entries) = fs::read_dir(&packs) else {
         return Ok(());
     };
@@ -43,11 +51,14 @@ pub(crate) fn if_due(shadow: &Shadow) -> Result<(), CheckpointError> {
     if count.count() <= MAX_PACKS {
         return Ok(());
     }
-    let doing = "pack the checkpoints";
-    let packed = shadow
+    let packed = repository
         .git
-        .read(doing, ["repack", "--geometric=2", "-d", "-l", "-q"])
-        .and_then(|_| shadow.git.read(doing, ["pack-refs", "--all", "--prune"]));
+        .read(DOING, ["repack", "--geometric=2", "-d", "-l", "-q"])
+        .and_then(|_| {
+            repository
+                .git
+                .read(DOING, ["pack-refs", "--all", "--prune"])
+        });
     match packed {
         // The snapshot was taken; on a full disk they stay as they are.
         Err(CheckpointError::Full { .. }) | Ok(_) => Ok(()),

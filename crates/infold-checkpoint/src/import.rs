@@ -49,6 +49,7 @@ pub(crate) struct TreeChange {
 }
 
 const DOING: &str = "write a checkpoint";
+const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
 const COPY_BYTES: usize = 1 << 16;
 
 impl<'a> Import<'a> {
@@ -176,6 +177,12 @@ impl<'a> Import<'a> {
             Content::New(mark) => format!(":{}", mark.0),
         };
         let text = format!("reset {}\nfrom {from}\n", refs::name_of(at));
+        self.write(text.as_bytes())
+    }
+
+    /// Removes a ref.
+    pub fn delete_ref(&mut self, at: SnapshotRef) -> Result<(), CheckpointError> {
+        let text = format!("reset {}\nfrom {NO_OBJECT}\n", refs::name_of(at));
         self.write(text.as_bytes())
     }
 

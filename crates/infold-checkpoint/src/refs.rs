@@ -56,10 +56,6 @@ impl Refs {
         self.0.iter().map(|(at, id)| (*at, *id))
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Returns the last snapshot of a task.
     pub fn last(&self, task: Uuid) -> Option<(SnapshotRef, ObjectId)> {
         let number = |number| SnapshotRef { task, number };

@@ -84,7 +84,7 @@ impl Shadow {
         to: SnapshotRef,
     ) -> Result<PreparedRestore, CheckpointError> {
         self.refuse_if_unfinished()?;
-        let target = self.listing(to)?;
+        let target = self.repository.listing(to)?;
         let (from, _) = self.take_snapshot(task, above, Some(&target))?;
         let pending = PendingRestore {
             id: id.to_owned(),
@@ -92,7 +92,7 @@ impl Shadow {
             from: from.at,
             to,
         };
-        self.journal = Some(Journal::write(&self.directory, pending)?);
+        self.journal = Some(Journal::write(&self.repository.directory, pending)?);
         Ok(PreparedRestore { from })
     }
 
@@ -112,7 +112,7 @@ impl Shadow {
             }
             Err(error) => {
                 if let CheckpointError::Damaged { what, .. } = &error {
-                    self.mark_damaged(what);
+                    self.repository.mark_damaged(what);
                 }
                 Err(error)
             }
@@ -144,14 +144,9 @@ impl Shadow {
         Ok((prepared.from, restored))
     }
 
-    pub(crate) fn listing(&self, at: SnapshotRef) -> Result<Listing, CheckpointError> {
-        let commit = self.commit_of(at)?;
-        Listing::read(&self.git, &mut Objects::new(&self.git), commit)
-    }
-
     fn carry_out(&mut self, pending: &PendingRestore) -> Result<Restored, CheckpointError> {
-        let now = self.listing(pending.from)?;
-        let target = self.listing(pending.to)?;
+        let now = self.repository.listing(pending.from)?;
+        let target = self.repository.listing(pending.to)?;
         let plan = self.plan(&now, &target)?;
         let staging = Staging::open(&self.workspace, &pending.id)?;
         let mut carry_out = CarryOut {
@@ -159,7 +154,7 @@ impl Shadow {
             staging: &staging,
             now: &now,
             target: &target,
-            objects: Objects::new(&self.git),
+            objects: Objects::new(&self.repository.git),
             restored: Restored::default(),
             changed: Vec::new(),
             kept: BTreeMap::new(),
@@ -189,7 +184,7 @@ impl Shadow {
         if staging.remove(&self.workspace).is_err() {
             let name = Staging::name_of(&pending.id);
             let path = self.workspace.path().join(name);
-            self.warn(format!(
+            self.repository.warn(format!(
                 "`{}` holds files that no checkpoint accounts for",
                 path.display()
             ));
@@ -198,7 +193,7 @@ impl Shadow {
     }
 
     fn plan(&self, now: &Listing, target: &Listing) -> Result<Plan, CheckpointError> {
-        let mut objects = Objects::new(&self.git);
+        let mut objects = Objects::new(&self.repository.git);
         let mut rules = TargetRules {
             workspace: &self.workspace,
             user_excludes: self.user_excludes.as_deref(),

@@ -76,7 +76,7 @@ impl Shadow {
         let taken = self.try_snapshot(task, above, with_files_of);
         match taken {
             Err(CheckpointError::Git { .. } | CheckpointError::Damaged { .. })
-                if with_files_of.is_none() && self.set_aside_if_damaged()? =>
+                if with_files_of.is_none() && self.repository.set_aside_if_damaged()? =>
             {
                 self.try_snapshot(task, above, with_files_of)
             }
@@ -92,7 +92,7 @@ impl Shadow {
     ) -> Result<(Snapshot, Listing), CheckpointError> {
         let base = self.load_base();
         let mut reading = self.read_workspace(base.as_ref(), with_files_of)?;
-        let last = self.refs.last(task);
+        let last = self.repository.refs.last(task);
         let last_is_base = match (&last, &base) {
             (Some((_, commit)), Some(base)) => *commit == base.commit,
             (None, _) => true,
@@ -102,8 +102,8 @@ impl Shadow {
             (None, _) => Listing::default(),
             (Some(_), Some(base)) if last_is_base => base.listing.clone(),
             (Some((_, commit)), _) => {
-                let mut objects = Objects::new(&self.git);
-                Listing::read(&self.git, &mut objects, commit)?
+                let mut objects = Objects::new(&self.repository.git);
+                Listing::read(&self.repository.git, &mut objects, commit)?
             }
         };
         if !last_is_base && let Some(import) = reading.import.take() {
@@ -132,26 +132,29 @@ impl Shadow {
             {
                 // Touched, not changed: without this they would be read each time.
                 base.files = reading.known_files();
-                base.save(&self.directory)?;
+                base.save(&self.repository.directory)?;
             }
             return Ok((snapshot(at, false, &now), now));
         }
         let at = self.next_number(task, above);
         let base = self.write_snapshot(at, base.as_ref(), reading)?;
-        self.refs.insert(at, base.commit);
+        self.repository.refs.insert(at, base.commit);
         // A snapshot counts from here on, whatever becomes of what is derived from it.
-        let saved = base.save(&self.directory);
+        let saved = base.save(&self.repository.directory);
         if saved.is_err() {
-            Base::remove(&self.directory)?;
+            Base::remove(&self.repository.directory)?;
         }
-        compact::if_due(self)?;
+        compact::if_due(&self.repository)?;
         Ok((snapshot(at, true, &base.listing), base.listing))
     }
 
     /// Returns the last snapshot of the workspace, if it is known.
     fn load_base(&self) -> Option<Base> {
-        let base = Base::load(&self.directory)?;
-        self.refs.holds_commit(base.commit).then_some(base)
+        let base = Base::load(&self.repository.directory)?;
+        self.repository
+            .refs
+            .holds_commit(base.commit)
+            .then_some(base)
     }
 
     fn read_workspace<'a>(
@@ -160,7 +163,7 @@ impl Shadow {
         with_files_of: Option<&Listing>,
     ) -> Result<Reading<'a>, CheckpointError> {
         let mut reader = FileReader {
-            git: &self.git,
+            git: &self.repository.git,
             base,
             max_file_bytes: self.max_file_bytes,
             import: None,
@@ -181,8 +184,12 @@ impl Shadow {
     }
 
     fn next_number(&self, task: Uuid, above: u64) -> SnapshotRef {
-        let last = self.refs.last(task).map_or(0, |(at, _)| at.number);
-        let number = last.max(above).max(self.number_floor) + 1;
+        let last = self
+            .repository
+            .refs
+            .last(task)
+            .map_or(0, |(at, _)| at.number);
+        let number = last.max(above).max(self.repository.number_floor) + 1;
         SnapshotRef { task, number }
     }
 
@@ -195,13 +202,10 @@ impl Shadow {
         taken: &[(Vec<u8>, OsString)],
     ) -> Result<SnapshotRef, CheckpointError> {
         let at = self.next_number(pending.task, 0);
-        let commit = self.commit_of(pending.from)?;
-        let tree = format!("{commit}^{{tree}}");
-        let tree = self
-            .git
-            .read("find a checkpoint", ["rev-parse", "--verify", &tree])?;
+        let commit = self.repository.commit_of(pending.from)?;
+        let tree = self.repository.tree_of(commit)?;
         let mut reader = FileReader {
-            git: &self.git,
+            git: &self.repository.git,
             base: None,
             max_file_bytes: u64::MAX,
             import: None,
@@ -230,16 +234,16 @@ impl Shadow {
             written.push((path.clone(), file.kind, file.content));
         }
         let change = TreeChange {
-            base: ObjectId::parse(tree.trim_ascii_end()),
+            base: Some(tree),
             removed: Vec::new(),
             written,
             about: about::write(&about),
         };
         let mut import = reader.import;
-        let mark = started(&mut import, &self.git)?.commit(at, &change)?;
+        let mark = started(&mut import, &self.repository.git)?.commit(at, &change)?;
         if let Some(import) = import {
             let commit = import.finish()?.id(Content::New(mark))?;
-            self.refs.insert(at, commit);
+            self.repository.refs.insert(at, commit);
         }
         Ok(at)
     }
@@ -257,7 +261,7 @@ impl Shadow {
             && now == base.listing
         {
             // Another task's snapshot holds the same.
-            let mut import = Import::start(&self.git)?;
+            let mut import = Import::start(&self.repository.git)?;
             import.set_ref(at, Content::Known(base.commit))?;
             import.finish()?;
             return Ok(Base {
@@ -269,7 +273,7 @@ impl Shadow {
         }
         let change = reading.change_from(base);
         let mut import = reading.import.take();
-        let commit = started(&mut import, &self.git)?.commit(at, &change)?;
+        let commit = started(&mut import, &self.repository.git)?.commit(at, &change)?;
         let imported = match import {
             Some(import) => import.finish()?,
             None => unreachable!("it was started"),

@@ -277,6 +277,7 @@ impl From<TaskError> for CliError {
                 ..
             } => error.into(),
             TaskError::Step { source, .. } => (*source).into(),
+            TaskError::Checkpoint(error) => error.into(),
             TaskError::Log(error) => error.into(),
             TaskError::Registry(error) => error.into(),
         }

@@ -18,7 +18,7 @@ use crate::objects::Objects;
 use crate::plan::Plan;
 use crate::restore::{Kept, KeptReason, Restored};
 use crate::staging::{Stage, Staging, exchange, is_same, move_to_free};
-use crate::workspace::{Workspace, ancestors, split, to_path};
+use crate::workspace::{Workspace, ancestors, is_below, split, to_path};
 
 /// A restoration that is under way.
 pub(crate) struct CarryOut<'a> {
@@ -33,6 +33,8 @@ pub(crate) struct CarryOut<'a> {
     /// What was taken out and is in no snapshot, with its name in the staging directory.
     pub changed: Vec<(Vec<u8>, OsString)>,
     pub kept: BTreeMap<Vec<u8>, KeptReason>,
+    /// What was found of a snapshot that cannot be read.
+    pub damage: Option<String>,
     /// Directories that were made writable.
     pub loosened: BTreeSet<Vec<u8>>,
 }
@@ -66,7 +68,15 @@ impl CarryOut<'_> {
                 .and_then(|(digest, stage)| Some((*paths.get(digest)?, stage)));
             match known {
                 Some((_, Stage::Partial)) => self.staging.discard(&name)?,
-                Some((path, Stage::Whole | Stage::Taken)) => self.settle(path, &name)?,
+                Some((path, _)) if !is_file(self.staging.handle(), &name) => {
+                    self.put_back(path, &name)?;
+                }
+                Some((path, _)) => {
+                    let is_settled = self.settle(path, &name)?;
+                    if !is_settled {
+                        self.put_by(path, &name)?;
+                    }
+                }
                 // Not ours.
                 None => {}
             }
@@ -158,7 +168,7 @@ impl CarryOut<'_> {
         };
         match kind_of(directory.as_fd(), name) {
             None => return Ok(Step::Nothing),
-            Some(FileType::RegularFile | FileType::Symlink) => {}
+            Some(_) if is_file(directory.as_fd(), name) => {}
             Some(_) => return Ok(Step::Kept(KeptReason::Changed)),
         }
         let taken = Staging::file_name(path, Stage::Taken);
@@ -176,14 +186,23 @@ impl CarryOut<'_> {
                 return Ok(Step::Done);
             }
             Ok(false) => KeptReason::Changed,
-            Err(CheckpointError::Damaged { .. }) => KeptReason::Damaged,
+            Err(CheckpointError::Damaged { what, .. }) => {
+                self.damage.get_or_insert(what);
+                KeptReason::Damaged
+            }
             Err(error) => return Err(error),
         };
         // It changed since the snapshot, or that cannot be read: back with it.
         match move_to_free(self.staging.handle(), &taken, directory.as_fd(), name) {
             Ok(()) => {}
             // There is another one by now.
-            Err(Errno::EXIST) => self.put_by(path, &taken)?,
+            Err(Errno::EXIST) if why == KeptReason::Changed => {
+                let name = self.put_by(path, &taken)?;
+                self.changed.push((path.to_owned(), name));
+            }
+            Err(Errno::EXIST) => {
+                self.put_by(path, &taken)?;
+            }
             Err(error) => return Err(self.failed("moved back", path, error)),
         }
         Ok(Step::Kept(why))
@@ -250,17 +269,18 @@ impl CarryOut<'_> {
             }
             Err(error) => return Ok(refused(error)),
         }
-        if matches!(
-            kind_of(self.staging.handle(), &staged),
-            Some(FileType::RegularFile | FileType::Symlink)
-        ) {
-            self.settle(path, &staged)?;
-            return Ok(Step::Done);
-        }
-        // Something else than a file had come there meanwhile.
+        let why = if is_file(self.staging.handle(), &staged) {
+            if self.settle(path, &staged)? {
+                return Ok(Step::Done);
+            }
+            KeptReason::Damaged
+        } else {
+            // Something else than a file had come there meanwhile.
+            KeptReason::Changed
+        };
         let back = exchange(self.staging.handle(), &staged, directory.as_fd(), name);
         back.map_err(|error| self.failed("moved back", path, error))?;
-        Ok(Step::Kept(KeptReason::Changed))
+        Ok(Step::Kept(why))
     }
 
     /// Puts a staged file where nothing was.
@@ -284,6 +304,9 @@ impl CarryOut<'_> {
                 self.set_file_mode(path, file.mode)?;
                 Ok(Step::Nothing)
             }
+            Err(Errno::EXIST) if kind_of(directory, name) == Some(FileType::Directory) => {
+                Ok(Step::Kept(KeptReason::NotEmpty))
+            }
             Err(Errno::EXIST) => Ok(Step::Kept(self.why_kept(path))),
             Err(error) => Ok(refused(error)),
         }
@@ -300,7 +323,13 @@ impl CarryOut<'_> {
         let (_, name) = split(path);
         let taken = Staging::file_name(path, Stage::Taken);
         match move_to_free(directory, name, self.staging.handle(), &taken) {
-            Ok(()) => self.settle(path, &taken)?,
+            Ok(()) => {
+                if !self.settle(path, &taken)? {
+                    let back = move_to_free(self.staging.handle(), &taken, directory, name);
+                    back.map_err(|error| self.failed("moved back", path, error))?;
+                    return Ok(Step::Kept(KeptReason::Damaged));
+                }
+            }
             Err(Errno::NOENT) => {}
             Err(error) => return Ok(refused(error)),
         }
@@ -308,19 +337,43 @@ impl CarryOut<'_> {
     }
 
     /// Removes what was taken out if a snapshot gives it back, byte for byte; otherwise it goes into a further snapshot.
-    fn settle(&mut self, path: &[u8], name: &OsStr) -> Result<(), CheckpointError> {
+    /// If the snapshot cannot be read it stays, and the answer is false: a further one could not be read either.
+    fn settle(&mut self, path: &[u8], name: &OsStr) -> Result<bool, CheckpointError> {
         match self.is_known(path, name) {
-            Ok(true) => self.staging.discard(name),
-            Ok(false) | Err(CheckpointError::Damaged { .. }) => self.put_by(path, name),
-            Err(error) => Err(error),
+            Ok(true) => self.staging.discard(name)?,
+            Ok(false) => {
+                let name = self.put_by(path, name)?;
+                self.changed.push((path.to_owned(), name));
+            }
+            Err(CheckpointError::Damaged { what, .. }) => {
+                self.damage.get_or_insert(what);
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
         }
+        Ok(true)
     }
 
-    /// Keeps what was taken out until it is in a snapshot.
-    fn put_by(&mut self, path: &[u8], name: &OsStr) -> Result<(), CheckpointError> {
+    /// Gives what was taken out a name under which nothing overwrites it.
+    fn put_by(&mut self, path: &[u8], name: &OsStr) -> Result<OsString, CheckpointError> {
         let moved = self.staging.put_by(path, name);
-        let name = moved.map_err(|error| self.failed("moved", path, error))?;
-        self.changed.push((path.to_owned(), name));
+        moved.map_err(|error| self.failed("moved", path, error))
+    }
+
+    /// Puts back what is no file, such as a directory that stood where a file was expected.
+    fn put_back(&mut self, path: &[u8], name: &OsStr) -> Result<(), CheckpointError> {
+        let (above, last) = split(path);
+        if let Some(directory) = self.open(above)? {
+            let staging = self.staging.handle();
+            if move_to_free(staging, name, directory.as_fd(), last).is_ok() {
+                return Ok(());
+            }
+            if exchange(staging, name, directory.as_fd(), last).is_ok() {
+                self.settle(path, name)?;
+                return Ok(());
+            }
+        }
+        self.put_by(path, name)?;
         Ok(())
     }
 
@@ -421,6 +474,11 @@ impl CarryOut<'_> {
 
     fn note(&mut self, path: &[u8], step: Step) {
         if let Step::Kept(why) = step {
+            let below = |kept: &Vec<u8>| is_below(kept, path);
+            if why == KeptReason::NotEmpty && self.kept.keys().any(below) {
+                // What is in it was named.
+                return;
+            }
             self.kept.entry(path.to_owned()).or_insert(why);
         }
     }
@@ -458,4 +516,11 @@ fn refused(error: Errno) -> Step {
 fn kind_of(directory: BorrowedFd<'_>, name: &OsStr) -> Option<FileType> {
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(FileType::from_raw_mode(stat.st_mode))
+}
+
+fn is_file(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
+    matches!(
+        kind_of(directory, name),
+        Some(FileType::RegularFile | FileType::Symlink)
+    )
 }

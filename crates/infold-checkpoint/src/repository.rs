@@ -145,19 +145,41 @@ impl Repository {
 
     /// Sets the repository aside and makes a new one, if git finds it damaged. Returns whether it did.
     pub fn set_aside_if_damaged(&mut self) -> Result<bool, CheckpointError> {
-        let checked = self.git.read(
-            "check the checkpoints",
-            ["fsck", "--full", "--no-dangling", "--no-progress"],
-        );
-        let what = match checked {
-            Ok(_) => return Ok(false),
-            Err(CheckpointError::Git { said, .. }) => said,
-            Err(error) => return Err(error),
+        let Some(what) = self.check()? else {
+            return Ok(false);
         };
         self.set_aside(&what)?;
         self.make_repository()?;
         self.refs = Refs::default();
         Ok(true)
+    }
+
+    /// Says more of an error of git if the repository is damaged, which is then remembered.
+    pub fn diagnose(&self, error: CheckpointError) -> CheckpointError {
+        let what = match &error {
+            CheckpointError::Damaged { what, .. } => what.clone(),
+            CheckpointError::Git { .. } => match self.check() {
+                Ok(Some(what)) => what,
+                _ => return error,
+            },
+            _ => return error,
+        };
+        self.mark_damaged(&what);
+        let dir = self.directory.clone();
+        CheckpointError::Damaged { dir, what }
+    }
+
+    /// Lets git read every object. Returns what it found to be damaged.
+    fn check(&self) -> Result<Option<String>, CheckpointError> {
+        let checked = self.git.read(
+            "check the checkpoints",
+            ["fsck", "--full", "--no-dangling", "--no-progress"],
+        );
+        match checked {
+            Ok(_) => Ok(None),
+            Err(CheckpointError::Git { said, .. }) => Ok(Some(said)),
+            Err(error) => Err(error),
+        }
     }
 
     fn set_aside(&mut self, what: &str) -> Result<(), CheckpointError> {

@@ -84,8 +84,12 @@ impl Shadow {
         to: SnapshotRef,
     ) -> Result<PreparedRestore, CheckpointError> {
         self.refuse_if_unfinished()?;
-        let target = self.repository.listing(to)?;
-        let (from, _) = self.take_snapshot(task, above, Some(&target))?;
+        let from = self
+            .repository
+            .listing(to)
+            .and_then(|target| self.take_snapshot(task, above, Some(&target)))
+            .map_err(|error| self.repository.diagnose(error))?;
+        let (from, _) = from;
         let pending = PendingRestore {
             id: id.to_owned(),
             task,
@@ -110,12 +114,7 @@ impl Shadow {
                 }
                 Ok(Some(restored))
             }
-            Err(error) => {
-                if let CheckpointError::Damaged { what, .. } = &error {
-                    self.repository.mark_damaged(what);
-                }
-                Err(error)
-            }
+            Err(error) => Err(self.repository.diagnose(error)),
         }
     }
 
@@ -158,12 +157,14 @@ impl Shadow {
             restored: Restored::default(),
             changed: Vec::new(),
             kept: BTreeMap::new(),
+            damage: None,
             loosened: BTreeSet::new(),
         };
         carry_out.sort_leftovers()?;
         carry_out.stage(&plan)?;
         carry_out.apply(&plan)?;
         let changed = std::mem::take(&mut carry_out.changed);
+        let damage = carry_out.damage.take();
         let mut restored = carry_out.finish(&plan)?;
         let mut changed = changed;
         while !changed.is_empty() {
@@ -179,6 +180,9 @@ impl Shadow {
                 restored.overwritten.push(crate::workspace::to_path(path));
             }
             changed = rest;
+        }
+        if let Some(what) = damage {
+            self.repository.mark_damaged(&what);
         }
         self.workspace.sync();
         if staging.remove(&self.workspace).is_err() {

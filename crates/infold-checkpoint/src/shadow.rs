@@ -9,7 +9,9 @@ use crate::git;
 use crate::id::SnapshotRef;
 use crate::journal::{Journal, PendingRestore};
 use crate::repository::Repository;
+use crate::staging::Staging;
 use crate::stat::FileStat;
+use crate::walk::STAGING_PREFIX;
 use crate::workspace::Workspace;
 
 /// The checkpoints of one workspace, opened: no other process uses them meanwhile.
@@ -34,7 +36,7 @@ impl Shadow {
     ) -> Result<Shadow, CheckpointError> {
         let settings = &checkpoints.settings;
         let mut repository = Repository::open(settings, directory, workspace.path())?;
-        let journal = read_journal(&mut repository)?;
+        let journal = read_journal(&mut repository, &workspace)?;
         let (home, config) = (settings.home.as_deref(), settings.config_home.as_deref());
         let configured = git::configured_excludes(&settings.git, home, config);
         Ok(Shadow {
@@ -67,6 +69,14 @@ impl Shadow {
         self.repository.refs.iter().map(|(at, _)| at)
     }
 
+    /// Lets git read everything. What is damaged is set aside, and [`Shadow::warning`] says so.
+    pub fn check(&mut self) -> Result<(), CheckpointError> {
+        if self.repository.set_aside_if_damaged()? {
+            self.journal = None;
+        }
+        Ok(())
+    }
+
     pub(crate) fn refuse_if_unfinished(&self) -> Result<(), CheckpointError> {
         match self.pending() {
             None => Ok(()),
@@ -78,9 +88,26 @@ impl Shadow {
     }
 }
 
-fn read_journal(repository: &mut Repository) -> Result<Option<Journal>, CheckpointError> {
+/// Reads the journal of a restoration that was cut off. One that leads nowhere is set aside.
+fn read_journal(
+    repository: &mut Repository,
+    workspace: &Workspace,
+) -> Result<Option<Journal>, CheckpointError> {
     let what = match Journal::read(&repository.directory) {
-        Ok(journal) => return Ok(journal),
+        Ok(None) => return Ok(None),
+        Ok(Some(journal)) => {
+            let pending = &journal.pending;
+            let is_there = |at| repository.refs.get(at).is_some();
+            if is_there(pending.from) && is_there(pending.to) {
+                return Ok(Some(journal));
+            }
+            if !Staging::exists(workspace, &pending.id) {
+                // Nothing had begun, and the snapshots are gone on purpose.
+                journal.remove()?;
+                return Ok(None);
+            }
+            "its checkpoints are gone".to_owned()
+        }
         Err(what) => what,
     };
     let aside = repository.torn_directory()?;
@@ -88,7 +115,7 @@ fn read_journal(repository: &mut Repository) -> Result<Option<Journal>, Checkpoi
     let moved = fs::rename(&journal, aside.join("restoring.json"));
     moved.map_err(|error| CheckpointError::io("set aside", &journal, error))?;
     repository.warn(format!(
-        "the journal of a restoration of `{}` was damaged ({what}) and is now in `{}`: the workspace may be restored in part",
+        "a restoration of `{}` was cut off and cannot be finished ({what}): the workspace may be restored in part; what was taken out of it is in its directories `{STAGING_PREFIX}…`, the journal in `{}`",
         repository.workspace.display(),
         aside.display()
     ));

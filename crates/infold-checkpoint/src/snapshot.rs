@@ -17,7 +17,7 @@ use crate::listing::{FileKind, Listing, SnapshotFile};
 use crate::objects::Objects;
 use crate::read::{FileReader, ReadFile, started};
 use crate::shadow::Shadow;
-use crate::staging::Staging;
+use crate::staging::{Staging, is_same};
 use crate::stat::FileStat;
 use crate::walk::{WalkOptions, WalkedFile, walk};
 
@@ -241,11 +241,37 @@ impl Shadow {
         };
         let mut import = reader.import;
         let mark = started(&mut import, &self.repository.git)?.commit(at, &change)?;
-        if let Some(import) = import {
-            let commit = import.finish()?.id(Content::New(mark))?;
-            self.repository.refs.insert(at, commit);
-        }
+        let Some(import) = import else {
+            return Ok(at);
+        };
+        let commit = import.finish()?.id(Content::New(mark))?;
+        self.repository.refs.insert(at, commit);
+        self.check_saved(at, staging, taken)?;
         Ok(at)
+    }
+
+    /// Fails unless a snapshot gives back what was taken out, byte for byte.
+    fn check_saved(
+        &self,
+        at: SnapshotRef,
+        staging: &Staging,
+        taken: &[(Vec<u8>, OsString)],
+    ) -> Result<(), CheckpointError> {
+        let listing = self.repository.listing(at)?;
+        let mut objects = Objects::new(&self.repository.git);
+        for (path, name) in taken {
+            let file = listing.files.get(path);
+            let is_saved = match file {
+                Some(file) => is_same(staging.handle(), name, file, &mut objects)?,
+                None => false,
+            };
+            if !is_saved {
+                // It changed again, or what git had under its id is something else.
+                let what = std::io::Error::other("it changed while it was read");
+                return Err(CheckpointError::io("read", name, what));
+            }
+        }
+        Ok(())
     }
 
     /// Writes what was read as a snapshot.

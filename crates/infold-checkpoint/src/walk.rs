@@ -243,7 +243,8 @@ impl Walk<'_, '_> {
 fn is_name_for_git(name: &OsStr, kind: FileType) -> bool {
     let name = name.as_bytes();
     let is_link = kind == FileType::Symlink;
-    !name.eq_ignore_ascii_case(b".git") && !(is_link && name.eq_ignore_ascii_case(b".gitmodules"))
+    let is_refused = |refused: &[u8]| name.eq_ignore_ascii_case(refused);
+    !(is_refused(b".git") || is_link && is_refused(b".gitmodules"))
 }
 
 /// Returns the names of what is in a directory.

@@ -91,7 +91,10 @@ fn print_taken(taken: &Taken, workspace: &Path, uuid: &str, out: &mut Output) ->
     let left_out = snapshot.left_out.iter();
     for file in left_out.clone().take(MAX_NAMED_FILES) {
         let path = one_line(&file.path.to_string_lossy());
-        note(json, format!("left out {path}: {}", describe_left_out(file.why)));
+        note(
+            json,
+            format!("left out {path}: {}", describe_left_out(file.why)),
+        );
     }
     let more = snapshot.left_out.len().saturating_sub(MAX_NAMED_FILES);
     if more > 0 {
@@ -199,11 +202,7 @@ pub fn preview_rewind(
     print_changes(&changes, &compared.workspace, out)
 }
 
-fn print_changes(
-    changes: &[FileChange],
-    workspace: &Path,
-    out: &mut Output,
-) -> CliResult {
+fn print_changes(changes: &[FileChange], workspace: &Path, out: &mut Output) -> CliResult {
     if out.is_json() {
         let files = changes.iter().map(
             |change| json!({"path": change.path.display().to_string(), "change": kind_name(change.kind)}),

@@ -173,11 +173,19 @@ impl FileHistory {
         above: u64,
         workspace: &Path,
     ) -> Result<(Snapshot, PathBuf, Vec<String>), FilesError> {
-        let OpenShadow { mut shadow, mut notes } = self.open(workspace)?;
+        let OpenShadow {
+            mut shadow,
+            mut notes,
+        } = self.open(workspace)?;
         let known = shadow.warning().map(str::to_owned);
         let snapshot = shadow.snapshot(task, above)?;
         // The repository may turn out to be damaged while it is used.
-        notes.extend(shadow.warning().map(str::to_owned).filter(|text| known.as_ref() != Some(text)));
+        notes.extend(
+            shadow
+                .warning()
+                .map(str::to_owned)
+                .filter(|text| known.as_ref() != Some(text)),
+        );
         Ok((snapshot, shadow.workspace().to_owned(), notes))
     }
 

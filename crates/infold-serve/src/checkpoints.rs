@@ -119,7 +119,10 @@ impl Core {
         let (is_first, above) = {
             let open = self.pool.lease(task).map_err(ConversationError::from)?;
             let last = open.log().last_files().map_err(ConversationError::from)?;
-            let above = open.log().last_checkpoint().map_err(ConversationError::from)?;
+            let above = open
+                .log()
+                .last_checkpoint()
+                .map_err(ConversationError::from)?;
             (last.is_none(), above)
         };
         if !is_first && !has_written {

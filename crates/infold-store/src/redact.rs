@@ -31,10 +31,10 @@ use crate::lines::Lines;
 use crate::lock::Lock;
 use crate::redacted_values::FoundValues;
 use crate::{Contexts, Log, LogError, TaskError, push_journal, repair, stored};
+pub use checkpoints::RedactedFile;
 use forms::KnownTexts;
 use rewrite::{Rewrite, Staged};
 use staging::{RedactionPlan, Staging};
-pub use checkpoints::RedactedFile;
 pub(crate) use texts::marker;
 use words::Words;
 

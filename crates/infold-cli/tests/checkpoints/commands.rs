@@ -31,7 +31,10 @@ fn files_are_kept_listed_compared_and_put_back() {
         log T1
         "), @"");
     let changes = home.objects("diff T1 e1..e2");
-    assert_eq!(changes[0]["files"][0], json!({"path": "a.txt", "change": "modified"}));
+    assert_eq!(
+        changes[0]["files"][0],
+        json!({"path": "a.txt", "change": "modified"})
+    );
     let before = tree(&work);
     insta::assert_snapshot!(home.tell("
         rewind T1 --files --to e1
@@ -48,7 +51,10 @@ fn workspaces_that_cannot_be_kept_are_refused() {
     fs::write(work.join("file"), "").unwrap();
     let refused = |workspace: &str| {
         let mut command = home.command(&format!("checkpoint T1 --workspace {workspace}"));
-        let ran = command.env("HOME", home.path().join("me")).output().expect("it runs");
+        let ran = command
+            .env("HOME", home.path().join("me"))
+            .output()
+            .expect("it runs");
         assert_eq!(ran.status.code(), Some(2), "{workspace}");
         String::from_utf8_lossy(&ran.stderr).into_owned()
     };
@@ -61,7 +67,10 @@ fn workspaces_that_cannot_be_kept_are_refused() {
         ("contexts", "it is in the directory of the contexts"),
     ] {
         let said = refused(workspace);
-        assert!(said.contains(why) && said.contains("hint: "), "{workspace}: {said}");
+        assert!(
+            said.contains(why) && said.contains("hint: "),
+            "{workspace}: {said}"
+        );
     }
     assert_eq!(home.objects("checkpoint list T1").len(), 0);
     // A workspace in another one is one of its own.
@@ -75,7 +84,10 @@ fn without_git_the_command_says_what_is_missing() {
     let ran = command.env("PATH", home.path()).output().expect("it runs");
     assert_eq!(ran.status.code(), Some(2));
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert!(said.contains("checkpoints need git") && said.contains("apt install git"), "{said}");
+    assert!(
+        said.contains("checkpoints need git") && said.contains("apt install git"),
+        "{said}"
+    );
     done(&home, "view T1");
     done(&home, "rewind T1 --to 2");
     done(&home, "undo T1");
@@ -91,8 +103,17 @@ fn two_tasks_of_one_workspace_and_a_fork_share_what_is_common() {
     home.run("task push T2", br#"{"role":"user","content":"x"}"#);
     fs::write(work.join("a"), "two").unwrap();
     done(&home, "checkpoint T2 --workspace work");
-    assert_eq!(fs::read_dir(contexts.join("checkpoints")).unwrap().count(), 1, "one repository");
-    done(&home, "task push T1 more.jsonl".replace("more.jsonl", &more(&home)).as_str());
+    assert_eq!(
+        fs::read_dir(contexts.join("checkpoints")).unwrap().count(),
+        1,
+        "one repository"
+    );
+    done(
+        &home,
+        "task push T1 more.jsonl"
+            .replace("more.jsonl", &more(&home))
+            .as_str(),
+    );
     fs::write(work.join("a"), "three").unwrap();
     done(&home, "checkpoint T1");
     // A fork goes back to what was kept for its parent.
@@ -113,7 +134,10 @@ fn two_tasks_of_one_workspace_and_a_fork_share_what_is_common() {
     done(&home, "verify");
     done(&home, "task delete T3 --yes");
     done(&home, "task delete T1 --yes");
-    assert_eq!(fs::read_dir(contexts.join("checkpoints")).unwrap().count(), 0);
+    assert_eq!(
+        fs::read_dir(contexts.join("checkpoints")).unwrap().count(),
+        0
+    );
 }
 
 /// A file with one more message.
@@ -140,7 +164,10 @@ fn damaged_checkpoints_are_set_aside_and_said_once() {
     let (home, work) = home();
     fs::write(work.join("a"), "one").unwrap();
     done(&home, "checkpoint T1 --workspace work");
-    let shadows: Vec<_> = fs::read_dir(home.contexts().join("checkpoints")).unwrap().flatten().collect();
+    let shadows: Vec<_> = fs::read_dir(home.contexts().join("checkpoints"))
+        .unwrap()
+        .flatten()
+        .collect();
     let repository = shadows[0].path().join("repo.git");
     fs::write(repository.join("HEAD"), "nonsense").unwrap();
     fs::remove_dir_all(repository.join("objects")).unwrap();
@@ -152,7 +179,11 @@ fn damaged_checkpoints_are_set_aside_and_said_once() {
     let ran = home.run("checkpoint T1", b"");
     assert!(!home.transcript(&ran).contains("set aside"));
     // Numbers are not used again.
-    let numbers: Vec<_> = home.objects("checkpoint list T1").iter().map(|one| one["checkpoint"].clone()).collect();
+    let numbers: Vec<_> = home
+        .objects("checkpoint list T1")
+        .iter()
+        .map(|one| one["checkpoint"].clone())
+        .collect();
     assert_eq!(numbers, [json!(1), json!(2)]);
     let ran = home.run("rewind T1 --files --to e1", b"");
     assert_eq!(ran.code, 2, "{}", home.transcript(&ran));

@@ -19,8 +19,13 @@ fn is_kept(home: &crate::Home, text: &str) -> bool {
                 .expect("git");
             String::from_utf8_lossy(&ran.stdout).into_owned()
         };
-        let all = git(&["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]);
-        all.lines().any(|id| git(&["cat-file", "-p", id]).contains(text))
+        let all = git(&[
+            "cat-file",
+            "--batch-all-objects",
+            "--batch-check=%(objectname)",
+        ]);
+        all.lines()
+            .any(|id| git(&["cat-file", "-p", id]).contains(text))
     })
 }
 
@@ -40,10 +45,16 @@ fn a_pattern_takes_files_out_of_all_snapshots_of_the_workspace() {
     let found = home.transcript(&found);
     assert!(found.contains("checkpoint 1: config"), "{found}");
     let preview = done(&home, "redact T1 --pattern sk-ant-[a-z0-9-]+ --dry-run");
-    assert!(preview.contains("would remove config from 3 checkpoints of"), "{preview}");
+    assert!(
+        preview.contains("would remove config from 3 checkpoints of"),
+        "{preview}"
+    );
     assert!(is_kept(&home, KEY), "a preview changes nothing");
     let said = done(&home, "redact T1 --pattern sk-ant-[a-z0-9-]+ --yes");
-    assert!(said.contains("removed config from 3 checkpoints of"), "{said}");
+    assert!(
+        said.contains("removed config from 3 checkpoints of"),
+        "{said}"
+    );
     assert!(!is_kept(&home, KEY));
     assert!(is_kept(&home, "stays, too"));
     // The file itself is the user's, and nothing removes it: no snapshot has it any more.
@@ -64,6 +75,9 @@ fn whole_messages_take_files_with_their_lines() {
     done(&home, "checkpoint T1 --workspace work");
     assert!(is_kept(&home, text));
     let said = done(&home, "redact T1 5 --yes");
-    assert!(said.contains("removed vault.txt from 1 checkpoint of"), "{said}");
+    assert!(
+        said.contains("removed vault.txt from 1 checkpoint of"),
+        "{said}"
+    );
     assert!(!is_kept(&home, text) && is_kept(&home, "stays"));
 }

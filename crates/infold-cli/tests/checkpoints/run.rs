@@ -42,7 +42,14 @@ fn files_and_conversation_go_back_and_forth_together() {
     fs::write(work.join("target/old"), "kept by nobody\n").unwrap();
     let git = |arguments: &[&str]| {
         let ran = Command::new("git")
-            .args(["-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main"])
+            .args([
+                "-c",
+                "user.name=n",
+                "-c",
+                "user.email=e@x",
+                "-c",
+                "init.defaultBranch=main",
+            ])
             .args(arguments)
             .current_dir(&work)
             .output()
@@ -64,15 +71,23 @@ fn files_and_conversation_go_back_and_forth_together() {
     assert_eq!(trees.len(), 4);
 
     let kept = home.objects("checkpoint list T1");
-    let after: Vec<u64> = kept.iter().map(|one| one["after"].as_u64().unwrap()).collect();
-    assert_eq!(kept.len(), 4, "before the first step and after each: {kept:?}");
+    let after: Vec<u64> = kept
+        .iter()
+        .map(|one| one["after"].as_u64().unwrap())
+        .collect();
+    assert_eq!(
+        kept.len(),
+        4,
+        "before the first step and after each: {kept:?}"
+    );
     assert_eq!(kept[0]["note"], "start");
     assert_eq!(kept[3]["note"], "step");
 
     // What was ignored when a snapshot was taken is not part of it, and stays whatever happens to the ignore file.
     let without_ignored = |tree: &Tree| -> Tree {
         let kept = tree.iter().filter(|(path, _)| !path.starts_with("target"));
-        kept.map(|(path, content)| (path.clone(), content.clone())).collect()
+        kept.map(|(path, content)| (path.clone(), content.clone()))
+            .collect()
     };
     let last = view(&home, "");
     for (at, wanted) in after.iter().zip(&trees).skip(1) {
@@ -82,14 +97,25 @@ fn files_and_conversation_go_back_and_forth_together() {
             continue;
         }
         done(&home, &format!("rewind T1 --files --to {at}"));
-        assert_eq!(without_ignored(&tree(&work)), without_ignored(wanted), "to {at}");
+        assert_eq!(
+            without_ignored(&tree(&work)),
+            without_ignored(wanted),
+            "to {at}"
+        );
         assert_eq!(view(&home, ""), then, "to {at}");
-        assert_eq!(fs::read(work.join("target/old")).unwrap(), b"kept by nobody\n");
+        assert_eq!(
+            fs::read(work.join("target/old")).unwrap(),
+            b"kept by nobody\n"
+        );
         done(&home, "undo T1");
         assert_eq!(tree(&work), trees[3], "back from {at}");
         assert_eq!(view(&home, ""), last, "back from {at}");
         done(&home, "redo T1");
-        assert_eq!(without_ignored(&tree(&work)), without_ignored(wanted), "to {at} again");
+        assert_eq!(
+            without_ignored(&tree(&work)),
+            without_ignored(wanted),
+            "to {at} again"
+        );
         assert_eq!(view(&home, ""), then, "to {at} again");
         done(&home, "undo T1");
     }
@@ -98,8 +124,18 @@ fn files_and_conversation_go_back_and_forth_together() {
     assert_eq!(without_ignored(&tree(&work)), without_ignored(&trees[0]));
     done(&home, "undo T1");
     assert_eq!(tree(&work), trees[3]);
-    assert_eq!(tree(&work.join(".git")), repository, "the user's repository");
-    assert_eq!(done(&home, "doctor").lines().filter(|line| line.contains("problem")).count(), 0);
+    assert_eq!(
+        tree(&work.join(".git")),
+        repository,
+        "the user's repository"
+    );
+    assert_eq!(
+        done(&home, "doctor")
+            .lines()
+            .filter(|line| line.contains("problem"))
+            .count(),
+        0
+    );
 }
 
 #[test]
@@ -112,7 +148,9 @@ fn what_a_person_changed_meanwhile_is_kept_and_comes_back() {
     configure(&home, &server, ", max_steps: 3");
     let ran = home.run("run 'do it' --workspace work", b"");
     home.meet(&String::from_utf8_lossy(&ran.stderr));
-    let first = home.objects("checkpoint list T1")[1]["after"].as_u64().unwrap();
+    let first = home.objects("checkpoint list T1")[1]["after"]
+        .as_u64()
+        .unwrap();
     fs::write(work.join("a.txt"), "by hand\n").unwrap();
     fs::write(work.join("mine.txt"), "by hand, too\n").unwrap();
     let by_hand = tree(&work);
@@ -147,14 +185,21 @@ fn a_task_goes_on_without_git_and_says_so_once() {
     let mut run = home.command("run 'do it' --workspace work");
     let ran = run.env("PATH", home.path()).output().expect("it runs");
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert_eq!(said.matches("no checkpoint: checkpoints need git").count(), 1, "{said}");
+    assert_eq!(
+        said.matches("no checkpoint: checkpoints need git").count(),
+        1,
+        "{said}"
+    );
     assert_eq!(fs::read(work.join("a.txt")).unwrap(), b"two\n");
     assert!(!home.contexts().join("checkpoints").exists());
 }
 
 #[test]
 fn a_task_that_is_told_not_to_keeps_nothing() {
-    for (flag, work_section) in [(" --no-checkpoints", ", max_steps: 3"), ("", ", max_steps: 3, checkpoints: false")] {
+    for (flag, work_section) in [
+        (" --no-checkpoints", ", max_steps: 3"),
+        ("", ", max_steps: 3, checkpoints: false"),
+    ] {
         let home = Home::new();
         fs::create_dir_all(home.path().join("work/target")).unwrap();
         fs::write(home.path().join("work/b.sh"), "").unwrap();

@@ -52,7 +52,8 @@ impl Contexts {
         let mut tasks: BTreeSet<Uuid> = BTreeSet::new();
         for info in all.filter(is_of_family) {
             let path = info.workspace.to_string_lossy();
-            let is_match = matches!(search.known, KnownTexts::Matches(find) if !find(&path).is_empty());
+            let is_match =
+                matches!(search.known, KnownTexts::Matches(find) if !find(&path).is_empty());
             if is_match {
                 found.removed.push(info.directory);
                 continue;
@@ -105,7 +106,10 @@ impl Contexts {
                 let mut take = |text: &str| {
                     for line in text.split('\n').filter(|line| words.has_text(line)) {
                         let known = [line, without_number(line)].map(RedactedLine::of);
-                        known.into_iter().flatten().for_each(|line| lines.add(line, ()));
+                        known
+                            .into_iter()
+                            .flatten()
+                            .for_each(|line| lines.add(line, ()));
                     }
                 };
                 visit_texts(&body, &mut take)
@@ -118,7 +122,9 @@ impl Contexts {
 
 /// Returns a line of a file without the number that agents put before it.
 fn without_number(line: &str) -> &str {
-    let rest = line.trim_start().trim_start_matches(|char: char| char.is_ascii_digit());
+    let rest = line
+        .trim_start()
+        .trim_start_matches(|char: char| char.is_ascii_digit());
     match rest.strip_prefix(['\t', '→', '|', ':']) {
         Some(text) if rest.len() < line.trim_start().len() => text,
         _ => line,
@@ -132,7 +138,9 @@ fn has_match(bytes: &[u8], find: Find<'_>) -> bool {
 
 fn has_line(bytes: &[u8], lines: &LineIndex<()>) -> bool {
     let mut is_found = false;
-    lines.find(&String::from_utf8_lossy(bytes), &mut |_, ()| is_found = true);
+    lines.find(&String::from_utf8_lossy(bytes), &mut |_, ()| {
+        is_found = true
+    });
     is_found
 }
 

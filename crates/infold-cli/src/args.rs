@@ -9,8 +9,8 @@ use infold_log::{EventId, Seq};
 use infold_store::{Durability, Metadata, Status};
 
 use crate::{
-    ask, condense, config, count, enqueue, eval, export, fetch, fold, gain, import, layers, manage,
-    mcp, models, provider, redact, run, search, serve, setup, state, tools, work,
+    ask, checkpoint, condense, config, count, enqueue, eval, export, fetch, fold, gain, import,
+    layers, manage, mcp, models, provider, redact, run, search, serve, setup, state, tools, work,
 };
 
 /// Stores everything an agent has said and seen, and folds it to fit the model's window.
@@ -162,9 +162,13 @@ pub enum CliCommand {
     /// Return to an earlier state; nothing is deleted
     Rewind(RewindArgs),
     /// Undo the newest step: a fold, unfold, pin, unpin, rewind or change of the state
-    Undo(TaskArg),
+    Undo(UndoArgs),
     /// Revert the newest undo
-    Redo(TaskArg),
+    Redo(UndoArgs),
+    /// Keep the files of a task's workspace, so that `rewind --files` can bring them back
+    Checkpoint(checkpoint::CheckpointArgs),
+    /// Show what differs between the files of two points of a task
+    Diff(checkpoint::DiffArgs),
     /// Create a task that continues the conversation of another one
     Fork {
         /// The task
@@ -458,6 +462,23 @@ pub struct RewindArgs {
     pub task: String,
     #[command(flatten)]
     pub point: RewindPoint,
+    /// Bring the files of the workspace back as well; what is there now is kept first
+    #[arg(long)]
+    pub files: bool,
+    /// Only print which files would change
+    #[arg(long, requires = "files")]
+    pub dry_run: bool,
+}
+
+/// The arguments of `infold undo` and `infold redo`.
+#[derive(Debug, Args)]
+pub struct UndoArgs {
+    /// The task
+    #[arg(default_value = "@")]
+    pub task: String,
+    /// Leave the files as they are, also if the step changed them
+    #[arg(long)]
+    pub no_files: bool,
 }
 
 /// The state to return to.

@@ -1,5 +1,6 @@
 //! `infold verify` and `infold doctor`: check and repair stored data.
 
+use infold::checkpoint::FileHistory;
 use infold::error_chain;
 use infold_store::{ChainIndex, Contexts, Filter, Registry, Status, TaskRow};
 use serde_json::json;
@@ -74,7 +75,59 @@ fn damaged_databases(contexts: &Contexts, registry: Option<&Registry>) -> CliRes
     if let Some(problem) = contexts.check_search_index()? {
         found.push(format!("search.db {problem}"));
     }
+    for info in contexts.checkpoints().all()? {
+        let dir = info.workspace.display();
+        if let Some(damage) = &info.damage {
+            found.push(format!("the checkpoints of {dir} are damaged: {damage}"));
+        }
+        if info.pending.is_some() {
+            found.push(format!("a restoration of {dir} was cut off"));
+        }
+    }
     Ok(found)
+}
+
+/// The checkpoints of all workspaces.
+#[derive(Default)]
+struct CheckpointFigures {
+    workspaces: u64,
+    snapshots: u64,
+    bytes: u64,
+}
+
+impl CheckpointFigures {
+    fn count(contexts: &Contexts) -> CliResult<CheckpointFigures> {
+        let mut figures = CheckpointFigures::default();
+        for info in contexts.checkpoints().all()? {
+            figures.workspaces += 1;
+            figures.snapshots += info.tasks.values().sum::<u64>();
+            figures.bytes += info.bytes;
+        }
+        Ok(figures)
+    }
+
+    /// Describes them, if there are any.
+    fn row(&self) -> Option<(&'static str, String)> {
+        let text = format!(
+            "{} of {}, {}",
+            self.snapshots,
+            count(self.workspaces, "workspace"),
+            bytes(self.bytes)
+        );
+        (self.workspaces > 0).then_some(("snapshots", text))
+    }
+}
+
+/// Finishes restorations that were cut off, and sets damaged checkpoints aside; returns what was done.
+fn repair_checkpoints(contexts: &Contexts) -> CliResult<Vec<String>> {
+    let files = FileHistory::new(contexts);
+    let mut done = files.settle_all()?;
+    for info in contexts.checkpoints().all()? {
+        if info.damage.is_some() {
+            done.extend(files.open(&info.workspace)?.notes);
+        }
+    }
+    Ok(done)
 }
 
 /// Sets a damaged conversation index aside; returns what was done.
@@ -128,6 +181,7 @@ fn examine(contexts: &Contexts, repair: bool) -> CliResult<Findings> {
         registry = Some(repaired_registry);
         repaired.extend(repair_index(contexts)?);
         repaired.extend(repair_search_index(contexts)?);
+        repaired.extend(repair_checkpoints(contexts)?);
     } else if exists() {
         // A check does not create the directory.
         registry = contexts.registry_if_writable()?;
@@ -209,12 +263,17 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Output) -> CliResult 
         .iter()
         .map(|status| (status.to_string(), with_status(*status)));
     let path = path.display().to_string();
+    let checkpoints = CheckpointFigures::count(contexts)?;
     if out.is_json() {
         let statuses = statuses.map(|(status, count)| (status, count.into()));
         let statuses: serde_json::Map<_, _> = statuses.collect();
         out.object(&json!({
             "version": version, "contexts": path, "tasks": statuses,
-            "bytes": size, "problems": problems, "repaired": repaired,
+            "bytes": size,
+            "checkpoints": {
+                "workspaces": checkpoints.workspaces, "snapshots": checkpoints.snapshots, "bytes": checkpoints.bytes,
+            },
+            "problems": problems, "repaired": repaired,
         }))?;
     } else {
         let statuses = statuses.filter(|(_, count)| *count > 0);
@@ -237,7 +296,7 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Output) -> CliResult 
             ("tasks", tasks),
             ("on disk", bytes(size)),
         ];
-        for (name, value) in rows {
+        for (name, value) in rows.into_iter().chain(checkpoints.row()) {
             out.line(paint(DIM, format!("{name:<11}")) + &value)?;
         }
         for text in &repaired {

@@ -263,6 +263,7 @@ impl From<TaskError> for CliError {
                 ..
             } => error.into(),
             TaskError::Step { source, .. } => (*source).into(),
+            TaskError::Checkpoint(error) => error.into(),
             TaskError::Log(error) => error.into(),
             TaskError::Registry(error) => error.into(),
         }
@@ -288,6 +289,7 @@ impl From<StepError> for CliError {
             Refused::NothingToUndo => "`infold log TASK` shows the steps".into(),
             Refused::NothingToRedo => "only an undo with nothing after it can be redone".into(),
             Refused::Already => "nothing was changed".into(),
+            Refused::Files { .. } => FILES_HINT.into(),
             Refused::Vetoed { .. } => VETO_HINT.into(),
             Refused::Nothing { .. } => "`infold view TASK` shows what is visible".into(),
             Refused::NoMessage { .. } | Refused::NoEvent { .. } | Refused::TooEarly => {
@@ -318,6 +320,9 @@ impl From<StepError> for CliError {
         CliError::new(exit, text).hint(hint)
     }
 }
+
+/// The hint where files cannot be put in place with a step.
+const FILES_HINT: &str = "`infold checkpoint list TASK` shows what is kept; without --files, and with --no-files of `undo` and `redo`, files stay as they are";
 
 /// The hint for a fold that the hook `before_fold` refused.
 pub const VETO_HINT: &str =

@@ -15,6 +15,8 @@ mod layers;
 mod search;
 mod tools;
 mod steps;
+mod checkpoint;
+mod diff_lines;
 mod redact;
 mod task_lock;
 mod doctor;
@@ -54,6 +56,7 @@ use std::process::ExitCode;
 use args::{Cli, CliCommand, Color};
 use clap::FromArgMatches as _;
 use error::{CliError, CliResult};
+use infold::checkpoint::git::CheckpointSettings;
 use infold::step::Step;
 use infold::{Config, Hooks};
 use infold_store::Contexts;
@@ -138,7 +141,12 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
     };
     let hooks = &Hooks::of(config);
     let contexts = Contexts::new(base, cli.durability.into()).telling(warn);
-    let contexts = &contexts.redacting(config.redact.value);
+    let contexts = contexts.redacting(config.redact.value);
+    let contexts = &contexts.keeping_files(CheckpointSettings {
+        home: std::env::home_dir(),
+        config_home: std::env::var_os("XDG_CONFIG_HOME").map(Into::into),
+        ..CheckpointSettings::default()
+    });
     match cli.command {
         CliCommand::Count(args) => count::run(config, &args, out),
         CliCommand::Models(args) => models::run(contexts, config, &args, out),
@@ -183,8 +191,10 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
             steps::take(contexts, hooks, &task, &Step::Unfold { fold }, out)
         }
         CliCommand::Rewind(args) => steps::rewind(contexts, &args, out),
-        CliCommand::Undo(args) => steps::take(contexts, hooks, &args.task, &Step::Undo, out),
-        CliCommand::Redo(args) => steps::take(contexts, hooks, &args.task, &Step::Redo, out),
+        CliCommand::Undo(args) => steps::undo(contexts, &args, &Step::Undo, out),
+        CliCommand::Redo(args) => steps::undo(contexts, &args, &Step::Redo, out),
+        CliCommand::Checkpoint(args) => checkpoint::run(contexts, &args, out),
+        CliCommand::Diff(args) => checkpoint::diff(contexts, &args, out),
         CliCommand::Fork { task, at } => steps::fork(contexts, &task, at, out),
         CliCommand::Pin(args) => steps::pin(contexts, args, out),
         CliCommand::Unpin { task, pinned } => steps::unpin(contexts, &task, pinned, out),

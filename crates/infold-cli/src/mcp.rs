@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use infold::checkpoint::FileHistory;
+use infold::step::StepContext;
 use infold::{Config, Hooks};
 use infold_serve::mcp::{History, Scope, StdioError, StepTaker, serve_stdio};
 use infold_store::Contexts;
@@ -96,7 +98,12 @@ impl McpArgs {
         let steps: StepTaker = Arc::new(move |task, step| {
             let (mut writer, repairs) = acquire(|| contexts.write(task))?;
             report_repairs(false, &repairs);
-            let taken = step.take(&mut writer, &Hooks::default(), &transitions)?;
+            let context = StepContext {
+                hooks: &Hooks::default(),
+                transitions: &transitions,
+                files: &FileHistory::new(&contexts),
+            };
+            let taken = step.take(&mut writer, context)?;
             // The step is recorded; the next write updates the registry too.
             warn(false, contexts.settle(task, &writer));
             Ok(taken.text)

@@ -51,6 +51,16 @@ impl Output {
         self.json
     }
 
+    /// Returns whether text is printed in colour.
+    pub fn is_colored(&self) -> bool {
+        !self.plain
+    }
+
+    /// Returns standard output, for bytes that others write.
+    pub fn writer(&mut self) -> &mut dyn Write {
+        &mut self.to
+    }
+
     /// Returns the width of a line in cells.
     pub fn width(&self) -> usize {
         self.width

@@ -7,7 +7,7 @@ use infold_store::{Contexts, RedactedTask, Redaction, TaskError};
 use uuid::Uuid;
 
 use crate::error::{CliError, CliResult};
-use crate::output::{Output, confirm, count, note};
+use crate::output::{Output, confirm, count, note, one_line};
 use crate::steps::short;
 use crate::task_lock::acquire;
 
@@ -135,6 +135,12 @@ fn redaction_lines(id: Uuid, redaction: &Redaction, is_done: bool) -> Vec<String
         } else {
             format!("would remove {path}")
         }
+    }));
+    lines.extend(redaction.files.iter().map(|file| {
+        let (path, workspace) = (file.path.display(), file.workspace.display());
+        let from = count(file.snapshots as u64, "checkpoint");
+        let verb = if is_done { "removed" } else { "would remove" };
+        one_line(&format!("{verb} {path} from {from} of {workspace}"))
     }));
     lines
 }

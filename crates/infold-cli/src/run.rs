@@ -14,8 +14,8 @@ use infold_store::{Contexts, InEffect, Metadata, OpenError, Return, TaskError, W
 use infold_wire::Wire;
 use infold_wire::tools::{ToolChoice, write_tool_choice};
 use infold_work::{
-    EndMode, LeaseKeeper, RunEnd, RunError, RunEvent, RunModel, TaskRun, WorkLimits, claim_request,
-    new_owner,
+    EndMode, LeaseKeeper, RunCheckpoints, RunEnd, RunError, RunEvent, RunModel, TaskRun,
+    WorkLimits, claim_request, new_owner,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -53,6 +53,9 @@ pub struct RunArgs {
     /// Require a call of a tool at each step, for models that say what they would do instead of doing it
     #[arg(long)]
     pub require_calls: bool,
+    /// Do not keep the files of the workspace
+    #[arg(long)]
+    pub no_checkpoints: bool,
     /// The user it is done for
     #[arg(long, env = "USER")]
     pub user: Option<String>,
@@ -357,6 +360,8 @@ fn carry_out(
     }
     let stopped = call.runtime.stopped();
     let tools = tool_set(config, contexts, task.allows_commands, &metadata, &call)?;
+    let keeps_files = config.work.checkpoints() && !args.no_checkpoints;
+    let workspace = metadata.cwd.as_ref().filter(|_| keeps_files);
     let run = TaskRun {
         contexts,
         task: task.id,
@@ -368,6 +373,7 @@ fn carry_out(
             layers: &call.layers,
         },
         tools,
+        checkpoints: workspace.map(|dir| RunCheckpoints::new(contexts, dir.into())),
         limits: WorkLimits::new(&config.work),
         lease: &lease,
         is_stopped: &|| *stopped.borrow(),

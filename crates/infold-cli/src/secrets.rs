@@ -1,5 +1,7 @@
 //! `infold doctor --secrets`: finds secrets in stored data.
 
+use std::collections::BTreeMap;
+
 use infold::redact::pattern_of;
 use infold_store::{Contexts, Scanned, SecretPlace, StoredSecret};
 use infold_wire::secrets::rule_count;
@@ -35,6 +37,14 @@ pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Output) -> CliRes
         remove_derived(&mut found);
         total += found.len() as u64;
         print_secrets(task, &found, out)?;
+    }
+    let mut kept: BTreeMap<Uuid, Vec<StoredSecret>> = BTreeMap::new();
+    contexts.find_secrets_in_checkpoints(&tasks, &mut |task, secret| {
+        kept.entry(task).or_default().push(secret);
+    })?;
+    for (task, found) in kept {
+        total += found.len() as u64;
+        print_secrets(Some(task), &found, out)?;
     }
     drop(progress);
     out.finish()?;
@@ -79,6 +89,7 @@ fn print_secrets(task: Option<Uuid>, found: &[StoredSecret], out: &mut Output) -
             SecretPlace::Message(seq) => (Some(*seq), format!("seq {seq}")),
             SecretPlace::Event(id) => (None, format!("{file} e{id}")),
             SecretPlace::Line(line) => (None, format!("{file} line {line}")),
+            SecretPlace::File => (None, file.clone()),
         };
         let command = task.filter(|_| !stays).map(|task| match seq {
             Some(seq) => format!("infold redact {task} {seq}"),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use infold::checkpoint::FileHistory;
 use infold::config::Secret;
 use infold::profile::Setting;
 use infold::summarizer::SummarizerChoice;
@@ -89,6 +90,9 @@ pub struct WrapArgs {
     /// A name for the conversation, to continue it next time
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Keep the files of the current directory when the agent's calls may have changed them
+    #[arg(long)]
+    checkpoints: bool,
     #[command(flatten)]
     proxy: ProxyArgs,
     /// The agent and its arguments
@@ -170,6 +174,7 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> CliResult<
         // The agent would not send one.
         token: None,
     };
+    let config = &wrapped_config(contexts, config, args.checkpoints)?;
     let proxy = RunningProxy::start(contexts, config, &args.proxy, listen)?;
     let base = match &args.name {
         Some(name) => format!("{}/t/{}", proxy.server.url(), percent_encode(name)),
@@ -207,6 +212,23 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> CliResult<
     let _ = runtime.block_on(served);
     tasks.print();
     code
+}
+
+/// Returns the configuration with the workspace of the agent, if its files are to be kept.
+fn wrapped_config(contexts: &Contexts, config: &Config, keeps_files: bool) -> CliResult<Config> {
+    let mut config = config.clone();
+    config.serve.checkpoints = None;
+    if keeps_files {
+        let workspace = std::env::current_dir().map_err(|error| {
+            CliError::usage(format!("the current directory is unknown: {error}"))
+                .hint("--checkpoints keeps the files of the directory that the command runs in")
+        })?;
+        for text in FileHistory::new(contexts).open(&workspace)?.notes {
+            note(false, text);
+        }
+        config.serve.checkpoints = Some(Setting::call(workspace));
+    }
+    Ok(config)
 }
 
 /// Adds this machine to the hosts that are reached without the network's HTTP proxy.
@@ -288,6 +310,7 @@ impl RunningProxy {
         let board = Connector::new(client, runtime.handle().clone(), stopped);
         // Clients resend their history, so requests do not wait for the disk; writes are synced a moment later.
         let contexts = Contexts::new(contexts.root(), Durability::Never)
+            .keeping_files(contexts.checkpoint_settings().clone())
             .telling(|text| tracing::warn!("{text}"));
         let desk_config = Arc::new(config.clone());
         let desk = move |address: &str| {

@@ -4,17 +4,19 @@ use std::io::Read as _;
 use std::path::Path;
 
 use infold::Hooks;
+use infold::checkpoint::{FileHistory, RestoreReport};
 use infold::layers::model::Transitions;
-use infold::step::{Step, StepResult, fork_at};
+use infold::step::{Step, StepContext, StepResult, fork_at};
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Point, Seq};
 use infold_store::{Contexts, Writer};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::args::{PinArgs, RewindArgs};
+use crate::args::{PinArgs, RewindArgs, UndoArgs};
+use crate::checkpoint::preview_rewind;
 use crate::error::{CliError, CliResult};
-use crate::output::{Output, note, report_repairs, say, warn};
+use crate::output::{Output, count, note, one_line, report_repairs, say, warn};
 use crate::task_lock::acquire;
 
 /// A task opened for writing.
@@ -52,9 +54,26 @@ pub fn take(
     step: &Step,
     out: &mut Output,
 ) -> CliResult {
+    let files = FileHistory::new(contexts);
+    take_with(contexts, (hooks, &files), task, step, out)
+}
+
+/// As [`take`], with what is to become of files.
+fn take_with(
+    contexts: &Contexts,
+    (hooks, files): (&Hooks, &FileHistory),
+    task: &str,
+    step: &Step,
+    out: &mut Output,
+) -> CliResult {
     let mut open = open(contexts, task, out.is_json())?;
-    // A person may change the phase as they like.
-    let taken = step.take(&mut open.writer, hooks, &Transitions::default());
+    let context = StepContext {
+        hooks,
+        // A person may change the phase as they like.
+        transitions: &Transitions::default(),
+        files,
+    };
+    let taken = step.take(&mut open.writer, context);
     let taken = taken.map_err(|error| CliError::from(error).about(&open.name))?;
     print_step(contexts, &open, taken, out)
 }
@@ -75,11 +94,51 @@ pub fn print_step(
     if let Some(text) = taken.note {
         note(json, text);
     }
+    if let Some(files) = &taken.files {
+        print_files(files, json);
+    }
     let (text, back, name) = (taken.text, taken.inverse, &open.name);
     out.result(
         &taken.json,
         format!("{text} ({back}: infold {back} {name})"),
     )
+}
+
+/// So many files are named on standard error.
+const MAX_NAMED_FILES: usize = 20;
+
+/// Names the files that were put back, and those that were left as they are.
+fn print_files(files: &RestoreReport, json: bool) {
+    for text in &files.notes {
+        note(json, text);
+    }
+    let written = files.written.iter().map(|path| ("wrote", path));
+    let removed = files.removed.iter().map(|path| ("removed", path));
+    for (verb, path) in written.chain(removed).take(MAX_NAMED_FILES) {
+        note(
+            json,
+            format!("{verb} {}", one_line(&path.to_string_lossy())),
+        );
+    }
+    let more = (files.written.len() + files.removed.len()).saturating_sub(MAX_NAMED_FILES);
+    if more > 0 {
+        note(json, format!("and {}", count(more as u64, "more file")));
+    }
+    for (path, why) in &files.kept {
+        let path = one_line(&path.to_string_lossy());
+        CliError::no(format!("{path} was left as it is: {why}")).warn(json);
+    }
+}
+
+/// `infold undo` and `infold redo`
+pub fn undo(contexts: &Contexts, args: &UndoArgs, step: &Step, out: &mut Output) -> CliResult {
+    let files = FileHistory::new(contexts);
+    let files = if args.no_files {
+        files.keeping_files()
+    } else {
+        files
+    };
+    take_with(contexts, (&Hooks::default(), &files), &args.task, step, out)
 }
 
 /// `infold rewind`
@@ -97,7 +156,14 @@ pub fn rewind(contexts: &Contexts, args: &RewindArgs, out: &mut Output) -> CliRe
             .hint("`infold log TASK --json` shows the times")
             .about(&short(&args.task)));
     }
-    let step = Step::Rewind { side, target };
+    if args.dry_run {
+        return preview_rewind(contexts, &args.task, (side, target), out);
+    }
+    let step = Step::Rewind {
+        side,
+        target,
+        files: args.files,
+    };
     take(contexts, &Hooks::default(), &args.task, &step, out)
 }
 

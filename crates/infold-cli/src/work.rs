@@ -27,6 +27,9 @@ pub struct WorkArgs {
     /// End when there is nothing to do
     #[arg(long)]
     pub once: bool,
+    /// Do not keep the files of workspaces
+    #[arg(long)]
+    pub no_checkpoints: bool,
 }
 
 /// The files that were named on the command line, for the processes of tasks.
@@ -62,6 +65,7 @@ pub fn run(
         }
         command.args(["run", "--claimed", &task.to_string(), "--lease", owner]);
         command.args(["--attempt", &attempts.to_string()]);
+        command.args(args.no_checkpoints.then_some("--no-checkpoints"));
         // Ctrl-C reaches this process alone, which then asks the others to end.
         command
             .process_group(0)

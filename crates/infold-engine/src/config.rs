@@ -281,6 +281,8 @@ pub struct ServeConfig {
     pub mcp_write: Option<Setting<bool>>,
     /// Whether models are offered tools that look up what is folded away, which the proxy answers.
     pub recall_tool: Option<Setting<bool>>,
+    /// The workspace whose files are kept when requests bring results of calls that may have written.
+    pub checkpoints: Option<Setting<PathBuf>>,
     /// Where the requests of an API go: the name of a provider, or an address.
     pub upstreams: Vec<(&'static str, Setting<String>)>,
 }

@@ -41,6 +41,7 @@ mod outcome;
 pub mod summarizer;
 pub mod manage;
 pub mod step;
+pub mod checkpoint;
 pub mod recall;
 pub mod layers;
 pub mod redact;

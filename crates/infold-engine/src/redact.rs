@@ -154,7 +154,12 @@ pub fn describe(redaction: &Redaction) -> Value {
     let removed = redaction.removed.iter();
     let removed: Vec<String> = removed.map(|path| path.display().to_string()).collect();
     let spanned: Vec<u64> = redaction.spanned.iter().map(|seq| seq.get()).collect();
-    json!({"tasks": tasks, "left": redaction.left, "spanned": spanned, "removed": removed, "entries": redaction.entries})
+    let files = redaction.files.iter().map(|file| {
+        let (path, workspace) = (file.path.display(), file.workspace.display());
+        json!({"workspace": workspace.to_string(), "path": path.to_string(), "snapshots": file.snapshots})
+    });
+    let files: Vec<Value> = files.collect();
+    json!({"tasks": tasks, "files": files, "left": redaction.left, "spanned": spanned, "removed": removed, "entries": redaction.entries})
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One step on a task, as a user, a script or the API asks for it.
 
+mod files;
 mod permission;
 mod place;
 mod read;
@@ -10,10 +11,11 @@ pub use place::target;
 use infold_layers::{Author, Change, Transitions};
 use infold_log::steer::{self, Cover, Refused, Side, Target};
 use infold_log::{Budget, Cause, EventId, Limits, Past as _, Pinned, Seq, Span, View};
-use infold_store::{Contexts, Log, LogError, StepError, TaskError, Trigger, Writer};
+use infold_store::{Contexts, Log, LogError, Restoration, StepError, TaskError, Trigger, Writer};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::checkpoint::{FileHistory, RestoreReport};
 use crate::layers::{StateError, change_state, explain_change};
 use crate::numbers::{count, number};
 use crate::summarizer::Extractive;
@@ -54,8 +56,10 @@ pub enum Step {
         side: Side,
         /// The state.
         target: Target,
+        /// Whether the files of the workspace go back with it.
+        files: bool,
     },
-    /// Undoes the newest step.
+    /// Undoes the newest step, and puts the files back if that had changed them.
     Undo,
     /// Undoes the newest undo.
     Redo,
@@ -96,24 +100,36 @@ pub struct StepResult {
     pub note: Option<String>,
     /// The error of the hook that runs after folds.
     pub hook_error: Option<String>,
+    /// What became of the files, if the step touched them.
+    pub files: Option<RestoreReport>,
+}
+
+/// What a step may use beside the log.
+#[derive(Clone, Copy)]
+pub struct StepContext<'a> {
+    /// Run if it folds something.
+    pub hooks: &'a Hooks,
+    /// A model may change the phase only along these.
+    pub transitions: &'a Transitions,
+    /// Where files are kept.
+    pub files: &'a FileHistory,
 }
 
 /// The text and the JSON of one kind of step, without the sizes of the view.
 type StepReport = (String, Value);
 
 impl Step {
-    /// Takes the step; hooks are run if it folds something. A model may change the phase only along `transitions`.
+    /// Takes the step; hooks are run if it folds something.
     pub fn take(
         &self,
         writer: &mut Writer,
-        hooks: &Hooks,
-        transitions: &Transitions,
+        context: StepContext<'_>,
     ) -> Result<StepResult, StepError> {
         let permission = match self.fold_name() {
-            Some(name) => Some(Permission::ask(hooks, writer.log(), name)?),
+            Some(name) => Some(Permission::ask(context.hooks, writer.log(), name)?),
             None => None,
         };
-        let mut result = self.execute(writer, transitions)?;
+        let mut result = self.execute(writer, context)?;
         result.hook_error = permission.and_then(|permission| permission.tell(&result.json));
         Ok(result)
     }
@@ -131,9 +147,10 @@ impl Step {
     fn execute(
         &self,
         writer: &mut Writer,
-        transitions: &Transitions,
+        context: StepContext<'_>,
     ) -> Result<StepResult, StepError> {
         let before = tokens(writer.log())?;
+        let mut restored = None;
         let (text, json) = match self {
             Step::Condense { from, to, text } => {
                 let draft = condensed(writer, (*from, *to), text.as_deref())?;
@@ -152,13 +169,32 @@ impl Step {
                 writer.unfold(*fold)?;
                 (format!("opened {fold}"), json!({"fold": fold.to_string()}))
             }
-            Step::Rewind { side, target } => rewind(writer, *side, *target)?,
+            Step::Rewind {
+                side,
+                target,
+                files,
+            } => {
+                let begun = match files {
+                    true => Some(files::begin_rewind(writer, *side, *target, context.files)?),
+                    false => None,
+                };
+                let (done, report) =
+                    files::carry_out(begun, |files| rewind(writer, *side, *target, files))?;
+                restored = report;
+                done
+            }
             Step::Undo => {
-                let step = writer.undo()?;
+                let step = writer.log().state().step();
+                let begun = context.files.begin_to_take_back(writer, step)?;
+                let (step, report) = files::carry_out(begun, |files| writer.undo_with(files))?;
+                restored = report;
                 (format!("undid {step}"), json!({"undone": step.to_string()}))
             }
             Step::Redo => {
-                let step = writer.redo()?;
+                let undo = writer.log().state().undone(writer.log())?;
+                let begun = context.files.begin_to_take_back(writer, undo)?;
+                let (step, report) = files::carry_out(begun, |files| writer.redo_with(files))?;
+                restored = report;
                 (format!("redid {step}"), json!({"redone": step.to_string()}))
             }
             Step::Pin { seq } => {
@@ -172,7 +208,9 @@ impl Step {
                 let text = format!("{id}: pinned a note");
                 (text, json!({"note": id.to_string()}))
             }
-            Step::State { author, changes } => change(writer, *author, changes, transitions)?,
+            Step::State { author, changes } => {
+                change(writer, *author, changes, context.transitions)?
+            }
             Step::Unpin { what } => {
                 writer.unpin(*what)?;
                 let name = match what {
@@ -183,7 +221,16 @@ impl Step {
             }
         };
         let inverse = if *self == Step::Undo { "redo" } else { "undo" };
-        Ok(report(writer, before, (text, json), inverse)?)
+        let mut result = report(writer, before, (text, json), inverse)?;
+        if let Some(restored) = restored {
+            result.text += &format!("; {}", restored.text());
+            // The restoration is recorded right behind the step.
+            let step = EventId::new(writer.log().state().at().event - 1);
+            result.json["event"] = step.map(|id| id.to_string()).into();
+            result.json["files"] = restored.json();
+            result.files = Some(restored);
+        }
+        Ok(result)
     }
 }
 
@@ -250,6 +297,7 @@ fn report(
         inverse,
         note: None,
         hook_error: None,
+        files: None,
     })
 }
 
@@ -322,11 +370,16 @@ fn adjustment(cover: &Cover) -> Option<String> {
     Some(format!("{asked} was {verb} to {span}: {why}"))
 }
 
-fn rewind(writer: &mut Writer, side: Side, target: Target) -> Result<StepReport, StepError> {
+fn rewind(
+    writer: &mut Writer,
+    side: Side,
+    target: Target,
+    files: Option<Restoration>,
+) -> Result<StepReport, StepError> {
     let before = writer.log().state().shown().path();
     let (asked, log) = (target, writer.log());
     let target = steer::whole_output(log.state(), side, asked, log)?;
-    writer.rewind(side, target)?;
+    writer.rewind_with(side, target, files)?;
     let after = writer.log().state().shown().path();
     let gone = messages(&before) - shared(&before, &after);
     let mut text = format!(

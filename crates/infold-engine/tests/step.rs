@@ -4,14 +4,26 @@ mod common;
 
 use common::*;
 use infold::Hooks;
+use infold::checkpoint::FileHistory;
 use infold::layers::model::Transitions;
-use infold::step::Step;
+use infold::step::{Step, StepContext, StepResult};
 use infold_log::Seq;
 use infold_log::steer::Refused;
-use infold_store::StepError;
+use infold_store::{Contexts, Durability, StepError, Writer};
 
 fn read(json: &str) -> Step {
     Step::read(json.as_bytes()).expect(json)
+}
+
+/// Takes a step that touches no files.
+fn take(step: &Step, writer: &mut Writer) -> Result<StepResult, StepError> {
+    let files = FileHistory::new(&Contexts::new("/nowhere", Durability::Never));
+    let context = StepContext {
+        hooks: &Hooks::default(),
+        transitions: &Transitions::default(),
+        files: &files,
+    };
+    step.take(writer, context)
 }
 
 /// Reasoning is refused by its provider without the item that it was for.
@@ -36,9 +48,7 @@ fn reasoning_is_not_parted_from_what_it_was_for() {
         let mut task = task();
         let writer = task.writer().unwrap();
         writer.append(&items).unwrap();
-        let taken = read(step)
-            .take(writer, &Hooks::default(), &Transitions::default())
-            .unwrap();
+        let taken = take(&read(step), writer).unwrap();
         let shown = writer.log().state().shown();
         assert_eq!(shown.last(), Seq::new(last), "{step}");
         assert_eq!(
@@ -68,9 +78,7 @@ fn steps_are_taken_and_taken_back() {
         r#"{"step":"note","text":"never touch main"}"#,
         r#"{"step":"unpin","note":"e9"}"#,
     ] {
-        let taken = read(json)
-            .take(writer, &Hooks::default(), &Transitions::default())
-            .unwrap();
+        let taken = take(&read(json), writer).unwrap();
         story += &format!(
             "{} ({})\n  {}\n",
             taken.text,
@@ -110,11 +118,7 @@ fn steps_are_taken_and_taken_back() {
 fn a_summary_that_nobody_gives_is_written() {
     let mut task = chat(40, 60);
     let writer = task.writer().unwrap();
-    let taken = read(r#"{"step":"condense","from":3,"to":40}"#).take(
-        writer,
-        &Hooks::default(),
-        &Transitions::default(),
-    );
+    let taken = take(&read(r#"{"step":"condense","from":3,"to":40}"#), writer);
     let json = taken.unwrap().json;
     assert_eq!(json["summarizer"], "extractive");
     let (before, after) = (&json["tokens_before"], &json["tokens_after"]);
@@ -133,23 +137,11 @@ fn what_is_refused_changes_nothing() {
         to: seq(to),
         text: text.map(str::to_owned),
     };
-    assert!(nothing(condense(5, 3, None).take(
-        writer,
-        &Hooks::default(),
-        &Transitions::default()
-    )));
-    assert!(nothing(condense(3, 5, Some(" \n")).take(
-        writer,
-        &Hooks::default(),
-        &Transitions::default()
-    )));
+    assert!(nothing(take(&condense(5, 3, None), writer)));
+    assert!(nothing(take(&condense(3, 5, Some(" \n")), writer)));
     // So little is said in it that nothing shorter says it.
-    assert!(nothing(condense(3, 3, None).take(
-        writer,
-        &Hooks::default(),
-        &Transitions::default()
-    )));
-    let beyond = condense(3, 900, None).take(writer, &Hooks::default(), &Transitions::default());
+    assert!(nothing(take(&condense(3, 3, None), writer)));
+    let beyond = take(&condense(3, 900, None), writer);
     assert!(matches!(beyond, Err(Refused::NoMessage { .. })));
     assert_eq!(writer.log().state().at().event, 0);
 }

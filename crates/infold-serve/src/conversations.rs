@@ -26,6 +26,7 @@ use quick_cache::sync::Cache;
 use uuid::Uuid;
 
 use crate::background::BackgroundQueue;
+use crate::checkpoints::WorkspaceCheckpoints;
 use crate::conversation_index::ConversationIndex;
 use crate::live_events::{LiveEvent, LiveEvents};
 use crate::metrics::Metrics;
@@ -71,6 +72,8 @@ pub(crate) struct Core {
     frames: FrameCache,
     /// Which tools models may see; none shows all.
     pub tool_policy: Option<ToolPolicy>,
+    /// Keeps the files of a workspace, if one is configured.
+    pub checkpoints: Option<Arc<WorkspaceCheckpoints>>,
     /// Providers and models that refused the tools for looking up what is hidden.
     pub lookups_refused: Mutex<BTreeSet<(String, String)>>,
     /// Conversations that begin alike are placed one after another.
@@ -186,6 +189,11 @@ impl Conversations {
                 .tools
                 .as_ref()
                 .map(|set| ToolPolicy::new(Arc::clone(&set.policy))),
+            checkpoints: config
+                .serve
+                .checkpoints
+                .as_ref()
+                .map(|set| Arc::new(WorkspaceCheckpoints::new(&contexts, set.value.clone()))),
             lookups_refused: Mutex::default(),
             events: LiveEvents::default(),
             opening_locks: std::array::from_fn(|_| Mutex::new(())),

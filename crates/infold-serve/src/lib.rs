@@ -21,6 +21,7 @@ mod tool_policy;
 mod recorded_summary;
 mod prefetch;
 mod background;
+mod checkpoints;
 mod search_worker;
 mod splice;
 mod upstream;

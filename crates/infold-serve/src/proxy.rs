@@ -16,6 +16,7 @@ use infold_wire::{ProviderError, Wire};
 use tokio::task::spawn_blocking;
 
 use crate::body::{BodyError, read_body};
+use crate::checkpoints::PendingCheckpoint;
 use crate::client_body::{ClientBody, ReplyStart, ReplyTee, Response, read_up_to};
 use crate::content_coding::decode_beginning;
 use crate::conversations::{Blocking, CallStage};
@@ -185,6 +186,8 @@ impl ProxiedRequest<'_> {
                 };
             }
         };
+        let core = &self.state.conversations.core;
+        let mut checkpoint = PendingCheckpoint::begin(core, &call, &recorder);
         let is_stream = recorder
             .look(|exchange| exchange.is_stream())
             .unwrap_or(false);
@@ -200,7 +203,12 @@ impl ProxiedRequest<'_> {
             };
             let is_packed = !unpacked || is_untouched;
             let refusal = match self.attempt(sent, is_packed, is_stream, recorder).await {
-                SendOutcome::Answered(response) => return *response,
+                SendOutcome::Answered(response) => {
+                    if let Some(checkpoint) = checkpoint.take() {
+                        checkpoint.wait().await;
+                    }
+                    return *response;
+                }
                 SendOutcome::Refused(refusal, unused) => {
                     recorder = unused;
                     *refusal

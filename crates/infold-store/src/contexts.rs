@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use infold_checkpoint::{CheckpointSettings, Checkpoints};
 use infold_log::EventId;
 use uuid::Uuid;
 
@@ -44,6 +45,7 @@ pub struct Contexts {
     address: Option<Arc<str>>,
     teller: Option<fn(&str)>,
     redacts: bool,
+    checkpoints: CheckpointSettings,
 }
 
 /// Directories on their way in or out; no task has such a name.
@@ -59,6 +61,7 @@ impl Contexts {
             address: None,
             teller: None,
             redacts: false,
+            checkpoints: CheckpointSettings::default(),
         }
     }
 
@@ -71,6 +74,24 @@ impl Contexts {
     /// Returns whether secrets are replaced before they reach the disk.
     pub fn redacting(self, redacts: bool) -> Contexts {
         Contexts { redacts, ..self }
+    }
+
+    /// Says how the files of workspaces are kept.
+    pub fn keeping_files(self, checkpoints: CheckpointSettings) -> Contexts {
+        Contexts {
+            checkpoints,
+            ..self
+        }
+    }
+
+    /// Returns the checkpoints of workspaces.
+    pub fn checkpoints(&self) -> Checkpoints {
+        Checkpoints::new(&self.root, self.checkpoints.clone())
+    }
+
+    /// Returns how the files of workspaces are kept.
+    pub fn checkpoint_settings(&self) -> &CheckpointSettings {
+        &self.checkpoints
     }
 
     /// Secrets are replaced before they reach the disk.

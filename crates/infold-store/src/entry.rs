@@ -140,6 +140,8 @@ pub struct EventEntry {
     pub report: u64,
     /// The newest event up to it that says that messages were pushed with a key; zero if there is none.
     pub keyed: u64,
+    /// The newest event up to it that says which files a workspace has; zero if there is none.
+    pub files: u64,
 }
 
 /// Usage totals, as providers reported them.
@@ -172,8 +174,8 @@ pub enum Base {
 }
 
 impl Fixed for EventEntry {
-    const MAGIC: [u8; 8] = *b"infolde5";
-    const RECORD_BYTES: usize = 152;
+    const MAGIC: [u8; 8] = *b"infolde6";
+    const RECORD_BYTES: usize = 160;
 
     fn line_end(&self) -> u64 {
         self.offset + u64::from(self.len)
@@ -197,7 +199,8 @@ impl Fixed for EventEntry {
         let spent = &self.spent;
         put(out, &[self.summaries, self.tools]);
         put(out, &[spent.calls, spent.tokens, spent.cached, spent.cost]);
-        put(out, &[self.report, self.keyed, u64::from(self.sum)]);
+        put(out, &[self.report, self.keyed, self.files]);
+        put(out, &[u64::from(self.sum)]);
     }
 
     fn decode(bytes: &[u8]) -> Option<EventEntry> {
@@ -240,6 +243,7 @@ impl Fixed for EventEntry {
             },
             report: numbers.u64()?,
             keyed: numbers.u64()?,
+            files: numbers.u64()?,
             sum: u32::try_from(numbers.u64()?).ok()?,
         })
     }

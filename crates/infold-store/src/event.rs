@@ -8,6 +8,7 @@ mod recall;
 mod append;
 mod tools;
 mod call;
+mod checkpoint;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use infold_wire::{Json, estimate_tokens, quote};
 use crate::Status;
 pub use append::AppendLine;
 pub use call::CallStartedLine;
+pub use checkpoint::{CheckpointLine, CheckpointNote, FileCounts, RestoreLine};
 pub use lookup::LookupLine;
 pub use recall::RecallLine;
 pub(crate) use redact::each_redaction;
@@ -108,6 +110,10 @@ pub enum What {
     Refusal(RefusalLine),
     /// A call is about to be run.
     CallStarted(CallStartedLine),
+    /// The files of a workspace were kept.
+    Checkpoint(CheckpointLine),
+    /// The files of a workspace became what they were.
+    Restore(RestoreLine),
     /// Something this version does not know; it does not change what is shown.
     Other(String),
 }
@@ -195,6 +201,8 @@ impl EventLine {
             | What::ToolsShown(_)
             | What::Refusal(_)
             | What::CallStarted(_)
+            | What::Checkpoint(_)
+            | What::Restore(_)
             | What::Other(_) => Event::Fact,
         }
     }
@@ -281,6 +289,8 @@ impl What {
             What::ToolsShown(shown) => ("tools_shown", shown.encode()),
             What::Refusal(refusal) => ("refusal", refusal.encode()),
             What::CallStarted(call) => ("call_started", call.encode()),
+            What::Checkpoint(checkpoint) => ("checkpoint", checkpoint.encode()),
+            What::Restore(restore) => ("restore", restore.encode()),
             What::Other(kind) => (kind, String::new()),
         }
     }
@@ -421,6 +431,8 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         "tools_shown" => What::ToolsShown(ToolsShownLine::decode(json)?),
         "refusal" => What::Refusal(RefusalLine::decode(json)?),
         "call_started" => What::CallStarted(CallStartedLine::decode(json)?),
+        "checkpoint" => What::Checkpoint(CheckpointLine::decode(json)?),
+        "restore" => What::Restore(RestoreLine::decode(json)?),
         other => What::Other(other.to_owned()),
     })
 }

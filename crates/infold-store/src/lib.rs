@@ -84,19 +84,19 @@ pub use dirs::TaskDirs;
 pub use doctor::size;
 pub use error::{LogError, StepError};
 pub use event::{
-    AppendLine, CallStartedLine, EventLine, Extent, Failure, FoldLine, LookupLine, MaskLine,
-    Purpose, RecallLine, RedactLine, RedactedForms, RefusalLine, StateAuthor, StateLine,
-    ToolsShownLine, Usage, What,
+    AppendLine, CallStartedLine, CheckpointLine, CheckpointNote, EventLine, Extent, Failure,
+    FileCounts, FoldLine, LookupLine, MaskLine, Purpose, RecallLine, RedactLine, RedactedForms,
+    RefusalLine, RestoreLine, StateAuthor, StateLine, ToolsShownLine, Usage, What,
 };
 pub use file::Access;
 pub use frame::{Frame, is_prompt};
 pub use imported::{Imported, ImportedPiece};
 pub use incoming::{Incoming, IncomingError};
 pub use lock::{Claim, Holder, host};
-pub use log::{Log, MissingLines, Tail};
+pub use log::{FilesAt, Log, MissingLines, Tail};
 pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
-pub use redact::{RedactedTask, Redaction, Target};
+pub use redact::{RedactedFile, RedactedTask, Redaction, Target};
 pub use redacted_copies::RedactedCopies;
 pub use redacted_digests::{RedactedDigests, TaskRedactions};
 pub use redacted_lines::RedactedLine;
@@ -119,6 +119,6 @@ pub use unsynced::UnsyncedFiles;
 pub use verify::Problem;
 pub use working_file::{Working, WorkingFile};
 pub use writer::{
-    AppendError, Durability, MAX_MESSAGE, OpenError, ToolError, Trigger, Writer, heading,
-    heading_for, marker, stand_in_tokens,
+    AppendError, Durability, MAX_MESSAGE, OpenError, Restoration, ToolError, Trigger, Writer,
+    heading, heading_for, marker, stand_in_tokens,
 };

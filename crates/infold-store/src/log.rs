@@ -11,6 +11,7 @@ mod ties;
 mod secrets;
 mod grow;
 mod compare;
+mod files;
 mod catch_up;
 
 use std::cell::{OnceCell, RefCell};
@@ -26,6 +27,7 @@ use crate::file::{Access, Growing};
 use crate::push_journal::Ends;
 use crate::table::Table;
 use crate::{LogError, Metadata};
+pub use files::FilesAt;
 pub(crate) use grow::message_entry;
 pub(crate) use line::LinePlace;
 use lineage::{Lineage, first_event};

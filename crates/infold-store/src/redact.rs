@@ -4,6 +4,7 @@
 //! files or leads to the new ones, never to some of both.
 
 mod beside;
+mod checkpoints;
 mod copies;
 mod forms;
 mod pieces;
@@ -30,6 +31,7 @@ use crate::lines::Lines;
 use crate::lock::Lock;
 use crate::redacted_values::FoundValues;
 use crate::{Contexts, Log, LogError, TaskError, push_journal, repair, stored};
+pub use checkpoints::RedactedFile;
 use forms::KnownTexts;
 use rewrite::{Rewrite, Staged};
 use staging::{RedactionPlan, Staging};
@@ -73,6 +75,8 @@ pub struct Redaction {
     pub spanned: Vec<Seq>,
     /// Files and directories that were removed whole, because their contents are unknown.
     pub removed: Vec<PathBuf>,
+    /// Files that were taken out of checkpoints.
+    pub files: Vec<RedactedFile>,
     /// How many titles and names in the databases lost something.
     pub entries: usize,
 }
@@ -94,7 +98,10 @@ impl Redaction {
     /// Returns whether nothing was found.
     pub fn is_empty(&self) -> bool {
         let is_nothing = |task: &RedactedTask| task.messages.is_empty() && task.texts == 0;
-        self.tasks.iter().all(is_nothing) && self.removed.is_empty() && self.entries == 0
+        self.tasks.iter().all(is_nothing)
+            && self.removed.is_empty()
+            && self.files.is_empty()
+            && self.entries == 0
     }
 
     /// How many messages there are.
@@ -126,7 +133,7 @@ impl Contexts {
             let values = FoundValues::default();
             let rewrite = Rewrite::new(self, &family, (search, &values), extent)?;
             let preview = |at: usize| rewrite.preview(at);
-            let (redaction, _) = self.plan(&family, &rewrite, search.find, found, preview)?;
+            let (redaction, _) = self.plan(&family, &rewrite, search, found, preview)?;
             Ok(redaction)
         })
     }
@@ -149,7 +156,7 @@ impl Contexts {
             };
             let rewrite = Rewrite::new(self, &family, (collecting, &values), extent)?;
             let stage = |at: usize| rewrite.stage(at, &staging);
-            self.plan(&family, &rewrite, search.find, found, stage)
+            self.plan(&family, &rewrite, search, found, stage)
         })?;
         if redaction.is_empty() {
             staging.discard();
@@ -193,7 +200,7 @@ impl Contexts {
         &self,
         family: &Family,
         rewrite: &Rewrite<'_>,
-        find: Find<'_>,
+        search: Search<'_>,
         mut redaction: Redaction,
         stage: impl Fn(usize) -> Result<Staged, TaskError>,
     ) -> Result<(Redaction, RedactionPlan), TaskError> {
@@ -204,7 +211,7 @@ impl Contexts {
             plan.tasks.push(one.task);
             let names = staged.names.into_iter().map(|name| (one.task, name));
             plan.names.extend(names);
-            plan.removed.extend(copies::holding(&one.dir, find)?);
+            plan.removed.extend(copies::holding(&one.dir, search.find)?);
             if !one.messages.is_empty() || staged.texts > 0 {
                 redaction.tasks.push(RedactedTask {
                     task: one.task,
@@ -215,7 +222,11 @@ impl Contexts {
             }
         }
         rewrite.stage_rows(&mut plan)?;
-        plan.removed.extend(copies::leftovers(self, find)?);
+        plan.removed.extend(copies::leftovers(self, search.find)?);
+        let kept = self.find_in_checkpoints(family, search)?;
+        plan.blobs = kept.blobs;
+        redaction.files = kept.files;
+        plan.removed.extend(kept.removed);
         redaction.entries = plan.rows.len() + plan.models.len() + plan.names.len();
         redaction.removed.clone_from(&plan.removed);
         if !redaction.is_empty() {

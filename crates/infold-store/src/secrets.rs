@@ -36,6 +36,8 @@ pub enum SecretPlace {
     Event(u64),
     /// In a line, counted from one.
     Line(u64),
+    /// In a file as a whole.
+    File,
 }
 
 /// The extent of a scan.
@@ -99,6 +101,45 @@ impl Contexts {
             }
         }
         Ok(scanned)
+    }
+}
+
+impl Contexts {
+    /// The same of what checkpoints hold of workspaces, for these tasks: each with a task that has a snapshot with it.
+    pub fn find_secrets_in_checkpoints(
+        &self,
+        tasks: &[Uuid],
+        take: &mut dyn FnMut(Uuid, StoredSecret),
+    ) -> Result<(), TaskError> {
+        let checkpoints = self.checkpoints();
+        let is_meant = |task: &Uuid| tasks.contains(task);
+        let mut infos = checkpoints.all()?.into_iter();
+        if !infos.any(|info| info.tasks.keys().any(is_meant)) {
+            return Ok(());
+        }
+        let has_secret = &mut |bytes: &[u8]| !find_secrets(bytes).is_empty();
+        for blob in checkpoints.find_blobs(tasks, has_secret)? {
+            let (Some(at), Some(path)) = (blob.snapshots.first(), blob.paths.first()) else {
+                continue;
+            };
+            let shadow = checkpoints.open_existing(&blob.workspace).ok().flatten();
+            let content = shadow.and_then(|shadow| shadow.content(*at, path).ok().flatten());
+            let mut found = find_secrets(&content.unwrap_or_default());
+            found.extend(find_secrets(path.as_os_str().as_encoded_bytes()));
+            let file = format!("checkpoint {}: {}", at.number, path.display());
+            for found in found {
+                take(
+                    at.task,
+                    StoredSecret {
+                        file: file.clone(),
+                        place: SecretPlace::File,
+                        found,
+                        stays: false,
+                    },
+                );
+            }
+        }
+        Ok(())
     }
 }
 
@@ -204,6 +245,7 @@ fn find_staying(place: SecretPlace, line: &[u8]) -> Vec<FoundSecret> {
         SecretPlace::Line(_) => Json::parse(line)
             .ok()
             .and_then(|frame| Some(names_of_frame(frame.get("set")?))),
+        SecretPlace::File => None,
     };
     left.map_or(Vec::new(), |left| find_secrets(&left))
 }

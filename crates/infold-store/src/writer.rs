@@ -2,6 +2,7 @@
 
 mod error;
 mod steps;
+mod files;
 mod rollback;
 
 use std::borrow::Cow;
@@ -24,6 +25,7 @@ use crate::stored::{self, Marks, Original};
 use crate::unsynced::Rooted;
 use crate::{Log, LogError, time, tool_use};
 pub use error::{AppendError, OpenError, ToolError};
+pub use files::Restoration;
 pub(crate) use steps::heading_start;
 pub(crate) use steps::mask_text;
 pub use steps::{Trigger, heading, heading_for, marker, stand_in_tokens};
@@ -413,16 +415,7 @@ impl Writer {
 
     /// Appends an event and nothing that follows from it.
     fn enter(&mut self, what: What, ts: u64, sync: bool) -> Result<EventLine, LogError> {
-        let state = self.log.state();
-        let (id, after) = (state.next_event(), state.at().seq);
-        let line = EventLine {
-            id,
-            ts,
-            after,
-            pass: self.pass,
-            what,
-        };
-        let (line, bytes) = self.log.event_without_secrets(line)?;
+        let (line, bytes) = self.next_line(what, ts, 0)?;
         let offset = self.log.events.append(&bytes)?;
         let synced = if sync { self.log.events.sync() } else { Ok(()) };
         let place = LinePlace::of(offset, &bytes);
@@ -433,6 +426,19 @@ impl Writer {
             return Err(error.after(!self.is_unsure));
         }
         Ok(line)
+    }
+
+    /// Makes the line of an event that will stand behind so many others that are not in the log yet.
+    fn next_line(&self, what: What, ts: u64, ahead: u64) -> Result<(EventLine, Vec<u8>), LogError> {
+        let at = self.log.state().at();
+        let id = EventId::new(at.event + 1 + ahead).expect("one more than a count is not zero");
+        self.log.event_without_secrets(EventLine {
+            id,
+            ts,
+            after: at.seq,
+            pass: self.pass,
+            what,
+        })
     }
 
     /// The time of the next entry.

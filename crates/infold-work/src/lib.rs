@@ -26,12 +26,14 @@ mod repeats;
 mod built_in;
 mod tool_set;
 mod call_runner;
+mod checkpoints;
 mod run;
 mod end;
 mod worker;
 
 pub use built_in::NAMES as BUILT_IN_TOOLS;
 pub use call_runner::{CallError, CallOutcome};
+pub use checkpoints::RunCheckpoints;
 pub use end::{EndMode, RunEnd};
 pub use lease::{LeaseKeeper, LeaseState, claim_request, new_owner};
 pub use limits::WorkLimits;

@@ -5,8 +5,8 @@ use infold::{CallFailure, Connection, ManageError, Setup, TurnContext, TurnError
 use infold::{TurnReply, layers};
 use infold_log::Role;
 use infold_store::{
-    AppendError, Contexts, LogError, RegistryError, Status, StopRequest, TaskError, ToolsShownLine,
-    Writer, recorded_status,
+    AppendError, CheckpointNote, Contexts, LogError, RegistryError, Status, StopRequest, TaskError,
+    ToolsShownLine, Writer, recorded_status,
 };
 use infold_wire::request::RequestFrame;
 use infold_wire::{StopReason, render_text};
@@ -16,7 +16,9 @@ use uuid::Uuid;
 use crate::call_runner::{CallError, CallRunner};
 use crate::round::{LastRound, result_wire};
 use crate::tool_set::ToolSetError;
-use crate::{CallOutcome, LeaseKeeper, LeaseState, RunEnd, ToolSet, WorkLimits, built_in};
+use crate::{
+    CallOutcome, LeaseKeeper, LeaseState, RunCheckpoints, RunEnd, ToolSet, WorkLimits, built_in,
+};
 
 /// The model that carries out a task.
 pub struct RunModel<'a> {
@@ -42,6 +44,8 @@ pub struct TaskRun<'a> {
     pub model: RunModel<'a>,
     /// The tools.
     pub tools: ToolSet,
+    /// Keeps the files of its workspace, if that is wanted.
+    pub checkpoints: Option<RunCheckpoints>,
     /// Where it stops.
     pub limits: WorkLimits,
     /// The lease on it.
@@ -76,6 +80,11 @@ pub enum RunEvent<'a> {
         phase: Option<&'a str>,
         /// The steps of the plan.
         plan: &'a [String],
+    },
+    /// Something about the checkpoints of its workspace, such as why there are none.
+    Checkpoint {
+        /// The text.
+        text: &'a str,
     },
     /// Tools of a server are missing.
     ServerProblem {
@@ -185,6 +194,7 @@ impl TaskRun<'_> {
         let mut shown: Option<ToolsShownLine> = None;
         let mut state = (None, Vec::new());
         self.tools.offer(self.writer.log(), self.model.frame.wire)?;
+        self.checkpoint(CheckpointNote::Start, listener);
         loop {
             if let Some(end) = self.stop_request()? {
                 return Ok(end);
@@ -265,8 +275,24 @@ impl TaskRun<'_> {
         };
         let wire = result_wire(&round.calls, self.model.frame.wire);
         let paused = runner.run(self.writer, round, wire, listener)?;
+        if round
+            .pending()
+            .iter()
+            .any(|one| self.tools.may_write(&one.call))
+        {
+            self.checkpoint(CheckpointNote::Step, listener);
+        }
         self.went_on()?;
         Ok(paused)
+    }
+
+    /// Keeps the files of the workspace.
+    fn checkpoint(&mut self, note: CheckpointNote, listener: RunListener<'_>) {
+        let taken = self.checkpoints.as_mut();
+        let texts = taken.map(|checkpoints| checkpoints.take(self.writer, note));
+        for text in texts.unwrap_or_default() {
+            listener(RunEvent::Checkpoint { text: &text });
+        }
     }
 
     /// Asks the model, and records its reply.

@@ -134,6 +134,11 @@ impl ToolSet {
         tools.any(|tool| tool.name == call.name && tool.read_only)
     }
 
+    /// Returns whether a call may change files.
+    pub(crate) fn may_write(&self, call: &ClientCall) -> bool {
+        !built_in::NAMES.contains(&call.name.as_str()) && !self.is_read_only(call)
+    }
+
     /// Returns what the model is told of a call that is not run; none if it is.
     pub(crate) fn refusal(&self, call: &ClientCall) -> Option<String> {
         if built_in::NAMES.contains(&call.name.as_str()) {

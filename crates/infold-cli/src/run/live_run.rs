@@ -77,6 +77,7 @@ impl LiveRun {
                     }
                 }
             }
+            RunEvent::Checkpoint { text } => note(self.json, one_line(text)),
             RunEvent::ServerProblem { server, reason } => {
                 let problem = (server.to_owned(), reason.to_owned());
                 // It is told with every request as long as it lasts.

@@ -182,6 +182,7 @@ impl EntryList {
         self.optional("serve.end_after", &serve.end_after);
         self.optional("serve.mcp_write", &serve.mcp_write);
         self.optional("serve.recall_tool", &serve.recall_tool);
+        self.shown("serve.checkpoints", &serve.checkpoints, |it| json!(it));
         for (api, set) in &serve.upstreams {
             let key = format!("serve.upstreams.{api}");
             self.push(&key, json!(without_credentials(&set.value)), &set.origin);
@@ -207,6 +208,7 @@ impl EntryList {
         self.optional("work.max_minutes", &work.max_minutes);
         self.optional("work.result_tokens", &work.result_tokens);
         self.optional("work.commands", &work.commands);
+        self.optional("work.checkpoints", &work.checkpoints);
         self.shown("work.workspace", &work.workspace, |it| json!(it));
         self.optional("work.system_prompt", &work.system_prompt);
         self.optional("work.concurrency", &work.concurrency);

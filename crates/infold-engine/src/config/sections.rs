@@ -459,7 +459,9 @@ fn read_command(section: &mut Section<'_, '_, '_>, key: &str) -> Option<Setting<
 
 fn read_serve(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
     let names = provider_names(config);
-    let keys = "port host token names upstream_idle end_after mcp_write recall_tool upstreams";
+    let keys =
+        "port host token names upstream_idle end_after mcp_write recall_tool checkpoints upstreams";
+    let home = (reader.env)("HOME");
     let mut section = reader.section("serve", node, keys);
     let serve = &mut config.serve;
     let port = |scalar: &Scalar| scalar.integer().and_then(|port| port.try_into().ok());
@@ -490,6 +492,8 @@ fn read_serve(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
     serve.end_after = section.value("end_after", expected, hours);
     serve.mcp_write = section.boolean("mcp_write");
     serve.recall_tool = section.boolean("recall_tool");
+    let path = |scalar: &Scalar| directory(&scalar.text, home.as_deref());
+    serve.checkpoints = section.value("checkpoints", "a directory", path);
     if let Some(member) = section.get("upstreams") {
         let keys = SERVED_APIS.join(" ");
         let mut section = reader.section("serve.upstreams", &member.value, &keys);

@@ -23,6 +23,8 @@ pub struct WorkConfig {
     pub result_tokens: Option<Setting<u64>>,
     /// Whether the model may run commands in the workspace.
     pub commands: Option<Setting<bool>>,
+    /// Whether the files of the workspace are kept before the first step and after each that may have changed them.
+    pub checkpoints: Option<Setting<bool>>,
     /// The workspace of tasks that name none.
     pub workspace: Option<Setting<PathBuf>>,
     /// The system prompt, instead of the built-in one.
@@ -39,7 +41,7 @@ pub struct WorkConfig {
     pub lease_seconds: Option<Setting<u64>>,
 }
 
-const KEYS: &str = "max_steps max_tokens max_cost max_minutes result_tokens commands workspace system_prompt concurrency per_user max_attempts retry_seconds lease_seconds";
+const KEYS: &str = "max_steps max_tokens max_cost max_minutes result_tokens commands checkpoints workspace system_prompt concurrency per_user max_attempts retry_seconds lease_seconds";
 
 /// No attempt waits longer.
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(600);
@@ -63,6 +65,7 @@ pub(super) fn read(reader: &mut ConfigReader<'_>, node: &Node) -> WorkConfig {
         max_minutes: section.positive("max_minutes", "a number of minutes"),
         result_tokens: section.positive("result_tokens", TOKENS),
         commands: section.boolean("commands"),
+        checkpoints: section.boolean("checkpoints"),
         workspace: section.value("workspace", "a directory", path),
         system_prompt: section.text("system_prompt"),
         concurrency: section.value("concurrency", "a number from 1 to 1000", count(1000)),
@@ -85,6 +88,11 @@ impl WorkConfig {
     /// How often the model is called for a task.
     pub fn max_steps(&self) -> u64 {
         or(&self.max_steps, 200)
+    }
+
+    /// Whether the files of the workspace are kept.
+    pub fn checkpoints(&self) -> bool {
+        self.checkpoints.as_ref().is_none_or(|set| set.value)
     }
 
     /// How many tasks a worker carries out at a time.

@@ -1,7 +1,7 @@
 //! Describes events in a few words.
 
 use infold_log::Seq;
-use infold_store::{Extent, Purpose, RecallLine, Status, ToolsShownLine, What};
+use infold_store::{CheckpointLine, Extent, Purpose, RecallLine, Status, ToolsShownLine, What};
 
 use crate::numbers::{count, number};
 
@@ -110,8 +110,30 @@ pub fn describe(what: &What) -> String {
             call.index + 1,
             call.message
         ),
+        What::Checkpoint(line) => describe_checkpoint(line),
+        What::Restore(line) => format!(
+            "files of {} restored with {}, from checkpoint {} to {}",
+            infold_wire::shorten(&line.workspace.to_string_lossy(), 200),
+            line.step,
+            line.from.number,
+            line.to.number
+        ),
         What::Other(kind) => kind.clone(),
     }
+}
+
+fn describe_checkpoint(line: &CheckpointLine) -> String {
+    let left_out = match line.left_out {
+        0 => String::new(),
+        left_out => format!(", {left_out} left out"),
+    };
+    format!(
+        "checkpoint {} of {}: {}{left_out} ({})",
+        line.number,
+        infold_wire::shorten(&line.workspace.to_string_lossy(), 200),
+        line.files,
+        infold_wire::shorten(line.note.name(), 80)
+    )
 }
 
 fn describe_tools(line: &ToolsShownLine) -> String {

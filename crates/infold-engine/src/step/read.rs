@@ -15,7 +15,7 @@ const STEPS: [(&str, &[&str]); 11] = [
     ("truncate", &["fraction"]),
     ("mask", &["seq", "part"]),
     ("unfold", &["fold"]),
-    ("rewind", &["to", "before"]),
+    ("rewind", &["to", "before", "files"]),
     ("undo", &[]),
     ("redo", &[]),
     ("pin", &["seq"]),
@@ -150,7 +150,19 @@ impl StepObject<'_> {
         {
             return Err(format!("{} lies in the future", infold_store::iso(time)));
         }
-        Ok(Step::Rewind { side, target })
+        Ok(Step::Rewind {
+            side,
+            target,
+            files: self.flag("files")?,
+        })
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, String> {
+        match self.get(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(_) => Err(self.wrong(name, "true or false")),
+        }
     }
 
     /// Returns a member; `null` is none.
@@ -212,7 +224,11 @@ mod tests {
     fn each_step_is_read() {
         let seq = |number| Seq::new(number).unwrap();
         let event = |number| EventId::new(number).unwrap();
-        let rewind = |side, target| Step::Rewind { side, target };
+        let rewind = |side, target| Step::Rewind {
+            side,
+            target,
+            files: false,
+        };
         let condense = |text: Option<&str>| Step::Condense {
             from: seq(4),
             to: seq(8),
@@ -233,6 +249,7 @@ mod tests {
             (r#"{"step":"rewind","to":0}"#, rewind(Side::To, Target::Message(0))),
             (r#"{"step":"rewind","before":"e7"}"#, rewind(Side::Before, Target::Event(7))),
             (r#"{"step":"rewind","to":"1970-01-02"}"#, rewind(Side::To, Target::Time(86_400_000))),
+            (r#"{"step":"rewind","to":3,"files":true}"#, Step::Rewind { side: Side::To, target: Target::Message(3), files: true }),
             (r#"{"step":"undo"}"#, Step::Undo),
             (r#"{"step":"redo"}"#, Step::Redo),
             (r#"{"step":"pin","seq":7}"#, Step::Pin { seq: seq(7) }),

@@ -118,6 +118,12 @@ pub enum Refused<E> {
         /// What they said.
         why: String,
     },
+    /// The files of the workspace cannot be put in place.
+    #[error("{why}")]
+    Files {
+        /// What stands in the way.
+        why: String,
+    },
     /// The log could not be read.
     #[error(transparent)]
     Past(#[from] E),

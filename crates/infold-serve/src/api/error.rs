@@ -184,6 +184,10 @@ impl From<TaskError> for ApiError {
                 ..
             } => error.into(),
             TaskError::Step { source, .. } => (*source).into(),
+            TaskError::Checkpoint(_) => {
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "store", text)
+                    .hint("`infold doctor` shows the state of the checkpoints")
+            }
             TaskError::Log(error) => error.into(),
             TaskError::Registry(error) => error.into(),
         }

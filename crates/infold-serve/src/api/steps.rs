@@ -1,8 +1,9 @@
 //! Routes that append steps to a task: folds, rewinds, undo, pins, redactions.
 
 use infold::Hooks;
+use infold::checkpoint::FileHistory;
 use infold::redact::{PatternError, RedactionRequest, describe};
-use infold::step::{Step, StepResult, fork_at, target};
+use infold::step::{Step, StepContext, StepResult, fork_at, target};
 use infold_log::{Point, Span};
 use infold_store::Trigger;
 use serde_json::{Value, json};
@@ -29,7 +30,12 @@ pub fn take(api: &Api, id: Uuid, step: &Step) -> Result<Value, ApiError> {
         api.publish(id, "folding", &json!({"trigger": Trigger::Manual.name()}));
     }
     let taken = api.conversations.with(id, |writer| {
-        let taken = step.take(writer, &hooks, transitions);
+        let context = StepContext {
+            hooks: &hooks,
+            transitions,
+            files: &FileHistory::new(contexts),
+        };
+        let taken = step.take(writer, context);
         // The step is made; the registry catches up with the next one.
         let _ = contexts.settle(id, writer);
         taken
@@ -40,6 +46,7 @@ pub fn take(api: &Api, id: Uuid, step: &Step) -> Result<Value, ApiError> {
         inverse: back,
         note,
         hook_error: unheard,
+        files: _,
     } = taken;
     json["text"] = text.into();
     json["back"] = back.into();

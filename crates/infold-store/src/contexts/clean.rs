@@ -53,6 +53,12 @@ impl Contexts {
             self.empty_trash()?;
             self.remove_unborn(registry)?;
             self.forget_gone_in_search()?;
+            let ids: Vec<Uuid> = removed.iter().map(|row| row.uuid).collect();
+            if let Err(error) = self.checkpoints().forget(&ids) {
+                self.tell(&format!(
+                    "checkpoints of removed tasks are left: {error}; `infold checkpoint gc` removes them"
+                ));
+            }
         }
         Ok(removed)
     }

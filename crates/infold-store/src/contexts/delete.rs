@@ -67,6 +67,7 @@ impl Contexts {
     fn wipe(&self, id: Uuid, trash: &Path, chains: Option<ChainIndex>) -> Result<(), TaskError> {
         fs::remove_dir_all(trash).map_err(|error| LogError::io(trash, "removed", error))?;
         self.remove_torn_databases_with(id)?;
+        self.checkpoints().forget(&[id])?;
         // Its title was in the registry, and its name in the index.
         if let Some(mut chains) = chains {
             chains.purge()?;

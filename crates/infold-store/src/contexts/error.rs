@@ -1,5 +1,6 @@
 //! Errors of finding, opening and changing tasks.
 
+use infold_checkpoint::CheckpointError;
 use uuid::Uuid;
 
 use crate::{LogError, OpenError, RegistryError, Status, StepError};
@@ -77,6 +78,9 @@ pub enum TaskError {
         /// The cause.
         source: Box<StepError>,
     },
+    /// Look at the checkpoints of workspaces.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// Look at the disk.
     #[error(transparent)]
     Log(#[from] LogError),

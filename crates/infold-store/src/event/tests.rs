@@ -1,5 +1,10 @@
 //! Tests of reading and writing events.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use infold_checkpoint::SnapshotRef;
+
 use super::*;
 use crate::redacted_lines::RedactedLine;
 use crate::redacted_values::RedactedValue;
@@ -33,6 +38,10 @@ fn every_event_reads_back_as_it_was_written() {
     let id = |n| EventId::new(n).unwrap();
     let seq = |n| Seq::new(n).unwrap();
     let point = Point { seq: 4, event: 2 };
+    let snapshot = |number| SnapshotRef {
+        task: "9d3f9cbe-4f8a-4a0e-8f11-2d5f5f3f1c11".parse().unwrap(),
+        number,
+    };
     let whats = [
         What::Fold(FoldLine {
             cause: Cause::Summary,
@@ -166,6 +175,31 @@ fn every_event_reads_back_as_it_was_written() {
             message: Seq::new(3).unwrap(),
             index: 1,
             tool: "run".to_owned(),
+        }),
+        What::Checkpoint(CheckpointLine {
+            number: 3,
+            workspace: "/home/a \"b\"/c".into(),
+            files: FileCounts {
+                added: 1,
+                changed: 2,
+                removed: 0,
+            },
+            left_out: 4,
+            note: CheckpointNote::Step,
+        }),
+        What::Checkpoint(CheckpointLine {
+            number: 1,
+            workspace: OsStr::from_bytes(b"/w/\xff").into(),
+            files: FileCounts::default(),
+            left_out: 0,
+            note: CheckpointNote::Other("later".into()),
+        }),
+        What::Restore(RestoreLine {
+            step: id(4),
+            workspace: "/w".into(),
+            from: snapshot(3),
+            to: snapshot(1),
+            id: "a-b".into(),
         }),
         What::Refusal(RefusalLine {
             tool: "Bash".into(),

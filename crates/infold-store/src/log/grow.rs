@@ -80,6 +80,10 @@ impl Log {
                 What::Append(_) => line.id.get(),
                 _ => last.map_or(0, |last| last.keyed),
             },
+            files: match &line.what {
+                What::Checkpoint(_) | What::Restore(_) => line.id.get(),
+                _ => last.map_or(0, |last| last.files),
+            },
         });
         if !fact {
             self.rounds = None;

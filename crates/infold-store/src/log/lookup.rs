@@ -190,7 +190,11 @@ impl Log {
     }
 
     /// The ancestor that holds a message or an event; none if it is the log's own.
-    fn ancestor_of(&self, number: u64, of: fn(Point) -> u64) -> Result<Option<usize>, LogError> {
+    pub(super) fn ancestor_of(
+        &self,
+        number: u64,
+        of: fn(Point) -> u64,
+    ) -> Result<Option<usize>, LogError> {
         if number > of(self.base) {
             return Ok(None);
         }

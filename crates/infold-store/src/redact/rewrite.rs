@@ -316,6 +316,14 @@ impl<'a> Rewrite<'a> {
                     append.key = text.name(&append.key).unwrap_or(append.key);
                     What::Append(append)
                 }
+                What::Checkpoint(mut line) if self.extent == Extent::Matches => {
+                    text.path(&mut line.workspace);
+                    What::Checkpoint(line)
+                }
+                What::Restore(mut line) if self.extent == Extent::Matches => {
+                    text.path(&mut line.workspace);
+                    What::Restore(line)
+                }
                 What::Other(_) => {
                     let raw = String::from_utf8_lossy(line.bytes);
                     let replaced = text.json(&raw).map(|line| line + "\n");

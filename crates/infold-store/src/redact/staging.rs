@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use infold_checkpoint::BlobId;
 use infold_wire::{Json, quote};
 use uuid::Uuid;
 
@@ -43,6 +44,8 @@ pub struct RedactionPlan {
     pub names: Vec<(Uuid, String)>,
     /// Files and directories that go, in tasks and beside them.
     pub removed: Vec<PathBuf>,
+    /// What is taken out of checkpoints.
+    pub blobs: Vec<BlobId>,
 }
 
 impl RedactionPlan {
@@ -57,16 +60,18 @@ impl RedactionPlan {
             format!(r#"{{"task":"{task}","name":{name}}}"#)
         });
         let models = self.models.iter().map(|model| quote(model));
+        let blobs = self.blobs.iter().map(|blob| quote(&blob.to_string()));
         let removed = self.removed.iter();
         let removed = removed.filter_map(|path| path.strip_prefix(root).ok());
         let removed = removed.map(|path| quote(&path.to_string_lossy()));
         format!(
-            "{{\"tasks\":[{}],\"rows\":[{}],\"models\":[{}],\"names\":[{}],\"removed\":[{}]}}\n",
+            "{{\"tasks\":[{}],\"rows\":[{}],\"models\":[{}],\"names\":[{}],\"removed\":[{}],\"blobs\":[{}]}}\n",
             listed(tasks),
             listed(rows),
             listed(models),
             listed(names),
-            listed(removed)
+            listed(removed),
+            listed(blobs)
         )
     }
 
@@ -83,6 +88,8 @@ impl RedactionPlan {
         // An earlier version may have decided it.
         let models = json.get("models").into_iter().flat_map(Json::elements);
         let models = models.map(|model| Some(model.text()?.into_owned()));
+        let blobs = json.get("blobs").into_iter().flat_map(Json::elements);
+        let blobs = blobs.map(|blob| blob.text()?.parse().ok());
         let removed = list("removed")?.map(|name| Some(root.join(name.text()?.as_ref())));
         Some(RedactionPlan {
             tasks: list("tasks")?
@@ -92,6 +99,7 @@ impl RedactionPlan {
             models: models.collect::<Option<_>>()?,
             names: names.collect::<Option<_>>()?,
             removed: removed.collect::<Option<_>>()?,
+            blobs: blobs.collect::<Option<_>>()?,
         })
     }
 }
@@ -267,6 +275,9 @@ impl Contexts {
             } else {
                 remove_if_there(path)?
             }
+        }
+        if !plan.blobs.is_empty() {
+            self.checkpoints().drop_blobs(&plan.blobs)?;
         }
         for (_, dir) in &places {
             derive(dir, &dirs)?;

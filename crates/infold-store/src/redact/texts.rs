@@ -1,5 +1,7 @@
 //! Replaces what goes in texts of every kind.
 
+use std::path::PathBuf;
+
 use infold_wire::redact::{RedactedMatches, redact_data, redact_json, redact_text};
 
 use super::Find;
@@ -25,6 +27,13 @@ impl<'a> TextRedactor<'a> {
             changed: 0,
             left: 0,
             counts_left: extent == Extent::Matches,
+        }
+    }
+
+    /// Redacts the path of a workspace, whose checkpoints go with it.
+    pub fn path(&mut self, path: &mut PathBuf) {
+        if let Some(redacted) = self.replaced(&path.to_string_lossy()) {
+            *path = redacted.into();
         }
     }
 

@@ -8,7 +8,7 @@ use infold_wire::{
     Message, Part, PartKind, Wire, append_text, clip_result, part_text, render_stub,
 };
 
-use super::Writer;
+use super::{Restoration, Writer};
 use crate::event::{
     CallStartedLine, FoldLine, LookupLine, MaskLine, RecallLine, RefusalLine, StateLine,
     ToolsShownLine, What,
@@ -143,24 +143,44 @@ impl Writer {
 
     /// Goes back to an earlier state. Nothing is deleted.
     pub fn rewind(&mut self, side: Side, target: Target) -> Result<EventId, StepError> {
+        self.rewind_with(side, target, None)
+    }
+
+    /// As [`Writer::rewind`], and records that files are put in place.
+    pub fn rewind_with(
+        &mut self,
+        side: Side,
+        target: Target,
+        files: Option<Restoration>,
+    ) -> Result<EventId, StepError> {
         let target = self.log.with_lookups(side, target)?;
         let Event::Rewind(point) = steer::rewind(self.log.state(), side, target, &self.log)? else {
             unreachable!("steer plans a rewind as a rewind")
         };
-        Ok(self.step(What::Rewind(point))?)
+        Ok(self.step_with(What::Rewind(point), files)?)
     }
 
     /// Takes back the newest step; returns it.
     pub fn undo(&mut self) -> Result<EventId, StepError> {
+        self.undo_with(None)
+    }
+
+    /// As [`Writer::undo`], and records that files are put in place.
+    pub fn undo_with(&mut self, files: Option<Restoration>) -> Result<EventId, StepError> {
         let (_, step) = steer::undo::<LogError>(self.log.state())?;
-        self.step(What::Undo(step))?;
+        self.step_with(What::Undo(step), files)?;
         Ok(step)
     }
 
     /// Takes back the newest undo; returns the step that is in force again.
     pub fn redo(&mut self) -> Result<EventId, StepError> {
+        self.redo_with(None)
+    }
+
+    /// As [`Writer::redo`], and records that files are put in place.
+    pub fn redo_with(&mut self, files: Option<Restoration>) -> Result<EventId, StepError> {
         let (_, undo) = steer::redo(self.log.state(), &self.log)?;
-        self.step(What::Redo(undo))?;
+        self.step_with(What::Redo(undo), files)?;
         self.log.state().step().ok_or(Refused::NothingToRedo)
     }
 

@@ -1,0 +1,526 @@
+//! Carries out the plan of a restoration.
+//!
+//! Each step can be repeated: whatever it finds in a place is what the snapshot before had there, what the target has
+//! there, or something else, which is never removed before it is in a snapshot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::error::CheckpointError;
+use crate::listing::{Listing, SnapshotFile};
+use crate::objects::Objects;
+use crate::plan::Plan;
+use crate::restore::{Kept, KeptReason, Restored};
+use crate::staging::{Stage, Staging, exchange, is_same, move_to_free};
+use crate::workspace::{Workspace, ancestors, is_below, split, to_path};
+
+/// A restoration that is under way.
+pub(crate) struct CarryOut<'a> {
+    pub workspace: &'a Workspace,
+    pub staging: &'a Staging,
+    /// What there was before.
+    pub now: &'a Listing,
+    /// What there is to be.
+    pub target: &'a Listing,
+    pub objects: Objects<'a>,
+    pub restored: Restored,
+    /// What was taken out and is in no snapshot, with its name in the staging directory.
+    pub changed: Vec<(Vec<u8>, OsString)>,
+    pub kept: BTreeMap<Vec<u8>, KeptReason>,
+    /// What was found of a snapshot that cannot be read.
+    pub damage: Option<String>,
+    /// Directories that were made writable.
+    pub loosened: BTreeSet<Vec<u8>>,
+}
+
+/// What a step on one path came to.
+enum Step {
+    Done,
+    /// Nothing had to be done.
+    Nothing,
+    /// Something stays.
+    Kept(KeptReason),
+}
+
+impl CarryOut<'_> {
+    /// Looks at what a restoration left that was cut off.
+    pub fn sort_leftovers(&mut self) -> Result<(), CheckpointError> {
+        let names = self.staging.names();
+        let names = names.map_err(|error| self.failed("listed", b"", error))?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut paths = BTreeMap::new();
+        for path in self.now.files.keys().chain(self.target.files.keys()) {
+            let name = Staging::file_name(path, Stage::Partial);
+            if let Some((digest, _)) = Staging::parse(&name) {
+                paths.insert(digest.to_owned(), path);
+            }
+        }
+        for name in names {
+            let known = Staging::parse(&name)
+                .and_then(|(digest, stage)| Some((*paths.get(digest)?, stage)));
+            match known {
+                Some((_, Stage::Partial)) => self.staging.discard(&name)?,
+                Some((path, _)) if !is_file(self.staging.handle(), &name) => {
+                    self.put_back(path, &name)?;
+                }
+                Some((path, _)) => {
+                    let is_settled = self.settle(path, &name)?;
+                    if !is_settled {
+                        self.put_by(path, &name)?;
+                    }
+                }
+                // Not ours.
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is to be put in its place, all of it before anything is changed: on a full disk, or if an object is
+    /// damaged, the workspace stays as it is.
+    pub fn stage(&mut self, plan: &Plan) -> Result<(), CheckpointError> {
+        for (path, file) in &plan.written {
+            let staged = self.staging.write(path, file, &mut self.objects);
+            if let Err(error) = staged {
+                self.discard_staged(plan);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn apply(&mut self, plan: &Plan) -> Result<(), CheckpointError> {
+        for path in &plan.removed {
+            let step = self.remove(path)?;
+            if let Step::Done = step {
+                self.restored.removed += 1;
+            }
+            self.note(path, step);
+        }
+        for path in &plan.removed_directories {
+            let step = self.remove_directory(path)?;
+            self.note(path, step);
+        }
+        for path in &plan.made_directories {
+            let step = self.make_directory(path)?;
+            self.note(path, step);
+        }
+        for (path, file) in &plan.written {
+            match self.place(path, file)? {
+                Step::Done => self.restored.written += 1,
+                Step::Nothing => {}
+                Step::Kept(why) => {
+                    let in_the_way = self.in_the_way(path);
+                    self.note(&in_the_way, Step::Kept(why));
+                    self.restored.not_restored.push(to_path(path));
+                    self.staging
+                        .discard(&Staging::file_name(path, Stage::Whole))?;
+                }
+            }
+        }
+        for (path, mode) in &plan.file_modes {
+            if self.set_file_mode(path, *mode)? {
+                self.restored.modes_set += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the permissions of directories, and returns the report.
+    pub fn finish(mut self, plan: &Plan) -> Result<Restored, CheckpointError> {
+        let mut modes: BTreeMap<_, _> = self
+            .loosened
+            .iter()
+            .filter_map(|path| {
+                let target = self.target.directories.get(path);
+                let mode = target.or_else(|| self.now.directories.get(path))?;
+                Some((path.clone(), *mode))
+            })
+            .collect();
+        modes.extend(plan.directory_modes.iter().cloned());
+        // Those below first: a directory that may not be entered hides what is in it.
+        for (path, mode) in modes.into_iter().rev() {
+            if let Ok(handle) = self.workspace.directory(&path) {
+                let _ = fchmod(&handle, Mode::from_raw_mode(mode as _));
+            }
+        }
+        let kept = std::mem::take(&mut self.kept);
+        let kept = kept.into_iter().map(|(path, why)| Kept {
+            path: to_path(&path),
+            why,
+        });
+        self.restored.kept = kept.collect();
+        Ok(self.restored)
+    }
+
+    fn remove(&mut self, path: &[u8]) -> Result<Step, CheckpointError> {
+        let (above, name) = split(path);
+        let Some(directory) = self.open(above)? else {
+            return Ok(Step::Nothing);
+        };
+        match kind_of(directory.as_fd(), name) {
+            None => return Ok(Step::Nothing),
+            Some(_) if is_file(directory.as_fd(), name) => {}
+            Some(_) => return Ok(Step::Kept(KeptReason::Changed)),
+        }
+        let taken = Staging::file_name(path, Stage::Taken);
+        let moved = self.loosening(above, directory.as_fd(), |directory| {
+            move_to_free(directory, name, self.staging.handle(), &taken)
+        })?;
+        match moved {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Step::Nothing),
+            Err(error) => return Ok(refused(error)),
+        }
+        let why = match self.is_known(path, &taken) {
+            Ok(true) => {
+                self.staging.discard(&taken)?;
+                return Ok(Step::Done);
+            }
+            Ok(false) => KeptReason::Changed,
+            Err(CheckpointError::Damaged { what, .. }) => {
+                self.damage.get_or_insert(what);
+                KeptReason::Damaged
+            }
+            Err(error) => return Err(error),
+        };
+        // It changed since the snapshot, or that cannot be read: back with it.
+        match move_to_free(self.staging.handle(), &taken, directory.as_fd(), name) {
+            Ok(()) => {}
+            // There is another one by now.
+            Err(Errno::EXIST) if why == KeptReason::Changed => {
+                let name = self.put_by(path, &taken)?;
+                self.changed.push((path.to_owned(), name));
+            }
+            Err(Errno::EXIST) => {
+                self.put_by(path, &taken)?;
+            }
+            Err(error) => return Err(self.failed("moved back", path, error)),
+        }
+        Ok(Step::Kept(why))
+    }
+
+    fn remove_directory(&mut self, path: &[u8]) -> Result<Step, CheckpointError> {
+        let (above, name) = split(path);
+        let Some(directory) = self.open(above)? else {
+            return Ok(Step::Nothing);
+        };
+        let removed = self.loosening(above, directory.as_fd(), |directory| {
+            unlinkat(directory, name, AtFlags::REMOVEDIR)
+        })?;
+        Ok(match removed {
+            Ok(()) => Step::Done,
+            Err(Errno::NOENT | Errno::NOTDIR) => Step::Nothing,
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Step::Kept(KeptReason::NotEmpty),
+            Err(error) => refused(error),
+        })
+    }
+
+    fn make_directory(&mut self, path: &[u8]) -> Result<Step, CheckpointError> {
+        let (above, name) = split(path);
+        let Some(directory) = self.open(above)? else {
+            return Ok(Step::Nothing);
+        };
+        let made = self.loosening(above, directory.as_fd(), |directory| {
+            mkdirat(directory, name, Mode::from_raw_mode(0o700))
+        })?;
+        Ok(match made {
+            Ok(()) => Step::Done,
+            Err(Errno::EXIST) => match kind_of(directory.as_fd(), name) {
+                Some(FileType::Directory) => Step::Nothing,
+                _ => Step::Kept(self.why_kept(path)),
+            },
+            Err(error) => refused(error),
+        })
+    }
+
+    /// Puts a staged file in its place.
+    fn place(&mut self, path: &[u8], file: &SnapshotFile) -> Result<Step, CheckpointError> {
+        let (above, name) = split(path);
+        let staged = Staging::file_name(path, Stage::Whole);
+        let Some(directory) = self.open(above)? else {
+            return Ok(Step::Kept(KeptReason::Changed));
+        };
+        if !self.now.files.contains_key(path) {
+            return self.place_new(path, file, above, directory.as_fd());
+        }
+        match kind_of(directory.as_fd(), name) {
+            None => return self.place_new(path, file, above, directory.as_fd()),
+            Some(FileType::RegularFile | FileType::Symlink) => {}
+            Some(FileType::Directory) => return Ok(Step::Kept(KeptReason::NotEmpty)),
+            Some(_) => return Ok(Step::Kept(KeptReason::Changed)),
+        }
+        let exchanged = self.loosening(above, directory.as_fd(), |directory| {
+            exchange(self.staging.handle(), &staged, directory, name)
+        })?;
+        match exchanged {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return self.place_new(path, file, above, directory.as_fd()),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                return self.place_in_turn(path, file, above, directory.as_fd());
+            }
+            Err(error) => return Ok(refused(error)),
+        }
+        let why = if is_file(self.staging.handle(), &staged) {
+            if self.settle(path, &staged)? {
+                return Ok(Step::Done);
+            }
+            KeptReason::Damaged
+        } else {
+            // Something else than a file had come there meanwhile.
+            KeptReason::Changed
+        };
+        let back = exchange(self.staging.handle(), &staged, directory.as_fd(), name);
+        back.map_err(|error| self.failed("moved back", path, error))?;
+        Ok(Step::Kept(why))
+    }
+
+    /// Puts a staged file where nothing was.
+    fn place_new(
+        &mut self,
+        path: &[u8],
+        file: &SnapshotFile,
+        above: &[u8],
+        directory: BorrowedFd<'_>,
+    ) -> Result<Step, CheckpointError> {
+        let (_, name) = split(path);
+        let staged = Staging::file_name(path, Stage::Whole);
+        let moved = self.loosening(above, directory, |directory| {
+            move_to_free(self.staging.handle(), &staged, directory, name)
+        })?;
+        match moved {
+            Ok(()) => Ok(Step::Done),
+            Err(Errno::EXIST) if is_same(directory, name, file, &mut self.objects)? => {
+                // An earlier run put it there.
+                self.staging.discard(&staged)?;
+                self.set_file_mode(path, file.mode)?;
+                Ok(Step::Nothing)
+            }
+            Err(Errno::EXIST) if kind_of(directory, name) == Some(FileType::Directory) => {
+                Ok(Step::Kept(KeptReason::NotEmpty))
+            }
+            Err(Errno::EXIST) => Ok(Step::Kept(self.why_kept(path))),
+            Err(error) => Ok(refused(error)),
+        }
+    }
+
+    /// Takes a file out and puts the staged one in its place, where a file system cannot exchange them.
+    fn place_in_turn(
+        &mut self,
+        path: &[u8],
+        file: &SnapshotFile,
+        above: &[u8],
+        directory: BorrowedFd<'_>,
+    ) -> Result<Step, CheckpointError> {
+        let (_, name) = split(path);
+        let taken = Staging::file_name(path, Stage::Taken);
+        match move_to_free(directory, name, self.staging.handle(), &taken) {
+            Ok(()) => {
+                if !self.settle(path, &taken)? {
+                    let back = move_to_free(self.staging.handle(), &taken, directory, name);
+                    back.map_err(|error| self.failed("moved back", path, error))?;
+                    return Ok(Step::Kept(KeptReason::Damaged));
+                }
+            }
+            Err(Errno::NOENT) => {}
+            Err(error) => return Ok(refused(error)),
+        }
+        self.place_new(path, file, above, directory)
+    }
+
+    /// Removes what was taken out if a snapshot gives it back, byte for byte; otherwise it goes into a further snapshot.
+    /// If the snapshot cannot be read it stays, and the answer is false: a further one could not be read either.
+    fn settle(&mut self, path: &[u8], name: &OsStr) -> Result<bool, CheckpointError> {
+        match self.is_known(path, name) {
+            Ok(true) => self.staging.discard(name)?,
+            Ok(false) => {
+                let name = self.put_by(path, name)?;
+                self.changed.push((path.to_owned(), name));
+            }
+            Err(CheckpointError::Damaged { what, .. }) => {
+                self.damage.get_or_insert(what);
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+
+    /// Gives what was taken out a name under which nothing overwrites it.
+    fn put_by(&mut self, path: &[u8], name: &OsStr) -> Result<OsString, CheckpointError> {
+        let moved = self.staging.put_by(path, name);
+        moved.map_err(|error| self.failed("moved", path, error))
+    }
+
+    /// Puts back what is no file, such as a directory that stood where a file was expected.
+    fn put_back(&mut self, path: &[u8], name: &OsStr) -> Result<(), CheckpointError> {
+        let (above, last) = split(path);
+        if let Some(directory) = self.open(above)? {
+            let staging = self.staging.handle();
+            if move_to_free(staging, name, directory.as_fd(), last).is_ok() {
+                return Ok(());
+            }
+            if exchange(staging, name, directory.as_fd(), last).is_ok() {
+                self.settle(path, name)?;
+                return Ok(());
+            }
+        }
+        self.put_by(path, name)?;
+        Ok(())
+    }
+
+    /// Returns whether a file in the staging directory is what one of the two snapshots has at a path.
+    fn is_known(&mut self, path: &[u8], name: &OsStr) -> Result<bool, CheckpointError> {
+        for listing in [self.now, self.target] {
+            if let Some(file) = listing.files.get(path)
+                && is_same(self.staging.handle(), name, file, &mut self.objects)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn set_file_mode(&mut self, path: &[u8], mode: u32) -> Result<bool, CheckpointError> {
+        let (above, name) = split(path);
+        let Some(directory) = self.open(above)? else {
+            return Ok(false);
+        };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(&directory, name, flags, Mode::empty()) else {
+            return Ok(false);
+        };
+        let is_file = fstat(&file)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        if !is_file {
+            return Ok(false);
+        }
+        match fchmod(&file, Mode::from_raw_mode(mode as _)) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                self.note(path, refused(error));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Opens a directory of the workspace; none if it is not there.
+    fn open(&mut self, path: &[u8]) -> Result<Option<OwnedFd>, CheckpointError> {
+        match self.workspace.directory(path) {
+            Ok(handle) => Ok(Some(handle)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(Errno::ACCESS) if self.loosen(path) => Ok(self.workspace.directory(path).ok()),
+            Err(Errno::ACCESS) => Ok(None),
+            Err(error) => Err(self.failed("opened", path, error)),
+        }
+    }
+
+    /// Does something in a directory; if that is not writable, again after it was made so.
+    fn loosening(
+        &mut self,
+        path: &[u8],
+        directory: BorrowedFd<'_>,
+        act: impl Fn(BorrowedFd<'_>) -> Result<(), Errno>,
+    ) -> Result<Result<(), Errno>, CheckpointError> {
+        match act(directory) {
+            Err(Errno::ACCESS) if self.loosen(path) => Ok(act(directory)),
+            Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(self.failed("changed", path, error)),
+            done => Ok(done),
+        }
+    }
+
+    /// Makes a directory and those above it writable. Returns whether that changed anything.
+    fn loosen(&mut self, path: &[u8]) -> bool {
+        let mut way: Vec<_> = std::iter::once(path).chain(ancestors(path)).collect();
+        way.reverse();
+        let mut is_changed = false;
+        for path in way {
+            let Ok(handle) = self.workspace.directory(path) else {
+                break;
+            };
+            let Ok(stat) = fstat(&handle) else {
+                break;
+            };
+            let mode = stat.st_mode & 0o7777;
+            let is_known = self.now.directories.contains_key(path)
+                || self.target.directories.contains_key(path);
+            if mode & 0o700 != 0o700
+                && is_known
+                && fchmod(&handle, Mode::from_raw_mode(mode | 0o700)).is_ok()
+            {
+                self.loosened.insert(path.to_owned());
+                is_changed = true;
+            }
+        }
+        is_changed
+    }
+
+    fn discard_staged(&self, plan: &Plan) {
+        for (path, _) in &plan.written {
+            for stage in [Stage::Partial, Stage::Whole] {
+                let _ = self.staging.discard(&Staging::file_name(path, stage));
+            }
+        }
+        let _ = self.staging.remove(self.workspace);
+    }
+
+    fn note(&mut self, path: &[u8], step: Step) {
+        if let Step::Kept(why) = step {
+            let below = |kept: &Vec<u8>| is_below(kept, path);
+            if why == KeptReason::NotEmpty && self.kept.keys().any(below) {
+                // What is in it was named.
+                return;
+            }
+            self.kept.entry(path.to_owned()).or_insert(why);
+        }
+    }
+
+    /// Returns what stands where a file cannot be put: the path, or a directory above it that is none.
+    fn in_the_way(&self, path: &[u8]) -> Vec<u8> {
+        let mut above: Vec<_> = ancestors(path).collect();
+        above.reverse();
+        let blocked = above
+            .into_iter()
+            .find(|above| self.workspace.directory(above).is_err());
+        blocked.unwrap_or(path).to_owned()
+    }
+
+    /// Returns why something stands in the place of what the target has.
+    fn why_kept(&self, path: &[u8]) -> KeptReason {
+        if let Some(entry) = self.now.left_out.get(path) {
+            return KeptReason::LeftOut(entry.why);
+        }
+        if self.now.ignored.contains(path) {
+            return KeptReason::Ignored;
+        }
+        KeptReason::Changed
+    }
+
+    fn failed(&self, action: &'static str, path: &[u8], error: Errno) -> CheckpointError {
+        CheckpointError::io(action, self.workspace.display(path), error)
+    }
+}
+
+fn refused(error: Errno) -> Step {
+    Step::Kept(KeptReason::Refused(std::io::Error::from(error).to_string()))
+}
+
+fn kind_of(directory: BorrowedFd<'_>, name: &OsStr) -> Option<FileType> {
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(stat.st_mode))
+}
+
+fn is_file(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
+    matches!(
+        kind_of(directory, name),
+        Some(FileType::RegularFile | FileType::Symlink)
+    )
+}

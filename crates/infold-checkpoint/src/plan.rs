@@ -1,0 +1,100 @@
+//! What a restoration has to do.
+
+use std::cmp::Reverse;
+
+use crate::listing::{Listing, SnapshotFile};
+use crate::workspace::ancestors;
+
+/// What a restoration has to do, given the snapshot of what is there and the one that is to be there.
+///
+/// Whatever it names is in one of the two; nothing else is touched.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Files and links that the target does not have.
+    pub removed: Vec<Vec<u8>>,
+    /// Directories that the target does not have, those below first. They are removed if they are empty.
+    pub removed_directories: Vec<Vec<u8>>,
+    /// Directories that are missing, those above first.
+    pub made_directories: Vec<Vec<u8>>,
+    /// Files and links with other contents.
+    pub written: Vec<(Vec<u8>, SnapshotFile)>,
+    /// Files of which only the permissions differ.
+    pub file_modes: Vec<(Vec<u8>, u32)>,
+    /// Directories of which the permissions are to be as they are here, those below first.
+    pub directory_modes: Vec<(Vec<u8>, u32)>,
+}
+
+/// The permissions without which a directory's entries cannot be changed.
+const OWNER: u32 = 0o700;
+
+impl Plan {
+    /// Plans how `now` becomes `target`. `is_ignored` says what the ignore rules leave out once those of the target are
+    /// back.
+    pub fn new(
+        now: &Listing,
+        target: &Listing,
+        is_ignored: &mut dyn FnMut(&[u8], bool) -> bool,
+    ) -> Plan {
+        let mut plan = Plan::default();
+        for path in now.files.keys() {
+            if !target.files.contains_key(path) && is_removable(path, false, target, is_ignored) {
+                plan.removed.push(path.clone());
+            }
+        }
+        for (path, file) in &target.files {
+            match now.files.get(path) {
+                Some(there)
+                    if there.id == file.id && there.kind.is_link() == file.kind.is_link() =>
+                {
+                    if there.mode != file.mode && !file.kind.is_link() {
+                        plan.file_modes.push((path.clone(), file.mode));
+                    }
+                }
+                _ => plan.written.push((path.clone(), *file)),
+            }
+        }
+        for (path, mode) in &now.directories {
+            if target.directories.contains_key(path) {
+                continue;
+            }
+            if is_removable(path, true, target, is_ignored) {
+                plan.removed_directories.push(path.clone());
+            }
+            // One that stays may have been made writable.
+            if mode & OWNER != OWNER {
+                plan.directory_modes.push((path.clone(), *mode));
+            }
+        }
+        for (path, mode) in &target.directories {
+            match now.directories.get(path) {
+                Some(there) if there == mode && mode & OWNER == OWNER => continue,
+                Some(_) => {}
+                None => plan.made_directories.push(path.clone()),
+            }
+            plan.directory_modes.push((path.clone(), *mode));
+        }
+        plan.removed_directories
+            .sort_by_key(|path| Reverse(depth(path)));
+        plan.directory_modes
+            .sort_by_key(|(path, _)| Reverse(depth(path)));
+        plan
+    }
+}
+
+/// Returns whether something that the target does not have is removed. It is if it stands where the target has something
+/// else; otherwise only if it was not ignored then, nor left out for another reason, nor is ignored by the rules of then.
+fn is_removable(
+    path: &[u8],
+    is_directory: bool,
+    target: &Listing,
+    is_ignored: &mut dyn FnMut(&[u8], bool) -> bool,
+) -> bool {
+    let is_in_the_way = target.directories.contains_key(path)
+        || target.files.contains_key(path)
+        || ancestors(path).any(|above| target.files.contains_key(above));
+    is_in_the_way || !target.spares(path) && !is_ignored(path, is_directory)
+}
+
+fn depth(path: &[u8]) -> usize {
+    path.iter().filter(|byte| **byte == b'/').count()
+}

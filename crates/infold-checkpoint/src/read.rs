@@ -1,0 +1,240 @@
+//! Reads the files of a workspace for a snapshot.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::time::SystemTime;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use crate::about::{LeftOutEntry, LeftOutReason};
+use crate::base::{Base, KnownFile};
+use crate::error::CheckpointError;
+use crate::git::Git;
+use crate::import::{Content, Import};
+use crate::listing::FileKind;
+use crate::stat::FileStat;
+use crate::walk::WalkedFile;
+
+/// Reads the files of a workspace that are not known from the last snapshot.
+pub(crate) struct FileReader<'a, 'b> {
+    pub git: &'a Git,
+    pub base: Option<&'b Base>,
+    pub max_file_bytes: u64,
+    /// Started when the first file is written.
+    pub import: Option<Import<'a>>,
+    pub files: BTreeMap<Vec<u8>, ReadFile>,
+}
+
+/// A file as it is to be part of a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadFile {
+    pub kind: FileKind,
+    pub content: Content,
+    pub known: KnownFile,
+}
+
+/// What came of reading a file once.
+enum Attempt {
+    Read(ReadFile),
+    /// It changed meanwhile.
+    Again,
+    Gone,
+    LeftOut(LeftOutReason, Option<u64>),
+}
+
+/// How often a file is read that changes meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// Files up to this size are read whole before anything is written, so that nothing has to be written in vain.
+const MAX_HELD_BYTES: u64 = 1 << 20;
+
+const FILE: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
+
+impl FileReader<'_, '_> {
+    /// Takes a file into the snapshot. Says why it is left out, if it is.
+    pub fn take(&mut self, file: &WalkedFile<'_>) -> Result<Option<LeftOutEntry>, CheckpointError> {
+        if let Some(known) = self.known(file) {
+            self.files.insert(file.path.to_owned(), known);
+            return Ok(None);
+        }
+        for _ in 0..ATTEMPTS {
+            let attempt = match file.stat.kind() {
+                FileType::Symlink => self.read_link(file)?,
+                _ => self.read_file(file)?,
+            };
+            match attempt {
+                Attempt::Read(read) => {
+                    self.files.insert(file.path.to_owned(), read);
+                    return Ok(None);
+                }
+                Attempt::Again => {}
+                Attempt::Gone => return Ok(None),
+                Attempt::LeftOut(why, size) => return Ok(Some(LeftOutEntry { why, size })),
+            }
+        }
+        let why = LeftOutReason::Changing;
+        Ok(Some(LeftOutEntry { why, size: None }))
+    }
+
+    /// Returns a file that is as it was at the last snapshot.
+    fn known(&self, file: &WalkedFile<'_>) -> Option<ReadFile> {
+        let base = self.base?;
+        let known = base.files.get(file.path)?;
+        if !known.is_settled || known.stat != file.stat || file.stat.size > self.max_file_bytes {
+            return None;
+        }
+        let of_snapshot = base.listing.files.get(file.path)?;
+        Some(ReadFile {
+            kind: of_snapshot.kind,
+            content: Content::Known(of_snapshot.id),
+            known: *known,
+        })
+    }
+
+    fn read_link(&mut self, file: &WalkedFile<'_>) -> Result<Attempt, CheckpointError> {
+        let now = SystemTime::now();
+        let stat = |error| attempt_of(error, None);
+        let before = match statat(file.directory, file.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => FileStat::of(&found),
+            Err(error) => return Ok(stat(error)),
+        };
+        let target = match readlinkat(file.directory, file.name, Vec::new()) {
+            Ok(target) => target.into_bytes(),
+            Err(Errno::INVAL) => return Ok(Attempt::Again),
+            Err(error) => return Ok(stat(error)),
+        };
+        let after = statat(file.directory, file.name, AtFlags::SYMLINK_NOFOLLOW);
+        if !after.is_ok_and(|after| FileStat::of(&after) == before) {
+            return Ok(Attempt::Again);
+        }
+        let read = self.keep(file, FileKind::Link, before, now, &target)?;
+        Ok(Attempt::Read(read))
+    }
+
+    fn read_file(&mut self, file: &WalkedFile<'_>) -> Result<Attempt, CheckpointError> {
+        if file.stat.size > self.max_file_bytes {
+            let size = Some(file.stat.size);
+            return Ok(Attempt::LeftOut(LeftOutReason::TooLarge, size));
+        }
+        let opened = match openat(file.directory, file.name, FILE, Mode::empty()) {
+            Ok(opened) => opened,
+            Err(error) => return Ok(attempt_of(error, Some(file.stat.size))),
+        };
+        let now = SystemTime::now();
+        let examine = || fstat(&opened).map(|stat| FileStat::of(&stat));
+        let before = match examine() {
+            Ok(before) => before,
+            Err(error) => return Ok(attempt_of(error, Some(file.stat.size))),
+        };
+        if before.kind() != FileType::RegularFile {
+            return Ok(Attempt::Again);
+        }
+        if before.size > self.max_file_bytes {
+            return Ok(Attempt::LeftOut(LeftOutReason::TooLarge, Some(before.size)));
+        }
+        let kind = FileKind::of_permissions(before.permissions());
+        let mut reader = File::from(match opened.try_clone() {
+            Ok(copy) => copy,
+            Err(error) => return Err(CheckpointError::io("opened again", "a file", error)),
+        });
+        let unreadable = Attempt::LeftOut(LeftOutReason::Unreadable, Some(before.size));
+        if before.size <= MAX_HELD_BYTES {
+            let mut contents = Vec::new();
+            let limited = (&mut reader)
+                .take(before.size + 1)
+                .read_to_end(&mut contents);
+            if limited.is_err() {
+                return Ok(unreadable);
+            }
+            if contents.len() as u64 != before.size || examine() != Ok(before) {
+                return Ok(Attempt::Again);
+            }
+            let read = self.keep(file, kind, before, now, &contents)?;
+            return Ok(Attempt::Read(read));
+        }
+        let mut hasher = blake3::Hasher::new();
+        let import = started(&mut self.import, self.git)?;
+        let mut seen = |bytes: &[u8]| {
+            hasher.update(bytes);
+        };
+        let (mark, read) = import.blob_from(&mut reader, before.size, &mut seen)?;
+        match read {
+            Err(_) => return Ok(unreadable),
+            Ok(read) if read != before.size || examine() != Ok(before) => {
+                return Ok(Attempt::Again);
+            }
+            Ok(_) => {}
+        }
+        let digest = *hasher.finalize().as_bytes();
+        let content = match self.content_of_digest(file.path, &digest) {
+            Some(known) => known,
+            None => Content::New(mark),
+        };
+        Ok(Attempt::Read(ReadFile {
+            kind,
+            content,
+            known: KnownFile {
+                stat: before,
+                is_settled: before.is_settled(now),
+                digest,
+            },
+        }))
+    }
+
+    fn keep(
+        &mut self,
+        file: &WalkedFile<'_>,
+        kind: FileKind,
+        stat: FileStat,
+        now: SystemTime,
+        contents: &[u8],
+    ) -> Result<ReadFile, CheckpointError> {
+        let digest = *blake3::hash(contents).as_bytes();
+        let content = match self.content_of_digest(file.path, &digest) {
+            Some(known) => known,
+            None => Content::New(started(&mut self.import, self.git)?.blob(contents)?),
+        };
+        Ok(ReadFile {
+            kind,
+            content,
+            known: KnownFile {
+                stat,
+                is_settled: stat.is_settled(now),
+                digest,
+            },
+        })
+    }
+
+    /// Returns what the last snapshot has of a file, if the contents are the same.
+    fn content_of_digest(&self, path: &[u8], digest: &[u8; 32]) -> Option<Content> {
+        let base = self.base?;
+        let known = base.files.get(path)?;
+        let file = base.listing.files.get(path)?;
+        (known.digest == *digest).then_some(Content::Known(file.id))
+    }
+}
+
+/// Returns the import, which is started if it is not yet.
+pub(crate) fn started<'a, 'b>(
+    import: &'b mut Option<Import<'a>>,
+    git: &'a Git,
+) -> Result<&'b mut Import<'a>, CheckpointError> {
+    match import {
+        Some(import) => Ok(import),
+        None => Ok(import.insert(Import::start(git)?)),
+    }
+}
+
+fn attempt_of(error: Errno, size: Option<u64>) -> Attempt {
+    match error {
+        Errno::NOENT => Attempt::Gone,
+        // It is a link by now.
+        Errno::LOOP => Attempt::Again,
+        _ => Attempt::LeftOut(LeftOutReason::Unreadable, size),
+    }
+}

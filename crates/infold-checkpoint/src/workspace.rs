@@ -1,0 +1,164 @@
+//! The directory of which snapshots are taken.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, fstat, open, openat};
+use rustix::io::Errno;
+
+use crate::error::{CheckpointError, WorkspaceProblem};
+use crate::stat::FileStat;
+
+/// The directory of which snapshots are taken, opened.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    /// Without links.
+    path: PathBuf,
+    handle: OwnedFd,
+}
+
+/// How a directory is opened: links are not followed.
+pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+impl Workspace {
+    /// Opens a workspace that checkpoints may be made of.
+    pub fn open(
+        given: &Path,
+        home: Option<&Path>,
+        contexts: &Path,
+    ) -> Result<Workspace, CheckpointError> {
+        let refused = |problem| CheckpointError::Workspace {
+            path: given.to_owned(),
+            problem,
+        };
+        let path = given.canonicalize().map_err(|error| {
+            refused(match error.kind() {
+                std::io::ErrorKind::NotFound => WorkspaceProblem::Missing,
+                std::io::ErrorKind::NotADirectory => WorkspaceProblem::NotADirectory,
+                _ => WorkspaceProblem::Unreadable,
+            })
+        })?;
+        let handle = open(&path, DIRECTORY, Mode::empty()).map_err(|error| {
+            refused(match error {
+                Errno::NOTDIR | Errno::LOOP => WorkspaceProblem::NotADirectory,
+                _ => WorkspaceProblem::Unreadable,
+            })
+        })?;
+        if path == Path::new("/") {
+            return Err(refused(WorkspaceProblem::Root));
+        }
+        if let Some(home) = home.and_then(|home| home.canonicalize().ok()) {
+            if path == home {
+                return Err(refused(WorkspaceProblem::Home));
+            }
+            if home.starts_with(&path) {
+                return Err(refused(WorkspaceProblem::AboveHome));
+            }
+        }
+        if contexts
+            .canonicalize()
+            .is_ok_and(|contexts| path.starts_with(contexts))
+        {
+            return Err(refused(WorkspaceProblem::InContexts));
+        }
+        Ok(Workspace { path, handle })
+    }
+
+    /// Returns what tells the directory of the contexts from others.
+    pub fn contexts_stat(contexts: &Path) -> Option<FileStat> {
+        let stat = rustix::fs::stat(contexts).ok()?;
+        Some(FileStat::of(&stat))
+    }
+
+    /// Returns its path without links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+
+    pub fn stat(&self) -> Result<FileStat, CheckpointError> {
+        let stat = fstat(&self.handle);
+        let stat = stat.map_err(|error| CheckpointError::io("examined", &self.path, error))?;
+        Ok(FileStat::of(&stat))
+    }
+
+    /// Opens a directory below, no link followed. The empty path is the workspace itself.
+    pub fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let mut handle = openat(&self.handle, ".", DIRECTORY, Mode::empty())?;
+        for name in components(path) {
+            handle = openat(&handle, name, DIRECTORY, Mode::empty())?;
+        }
+        Ok(handle)
+    }
+
+    /// Forces everything that was written onto the disk.
+    pub fn sync(&self) {
+        #[cfg(target_os = "linux")]
+        let _ = rustix::fs::syncfs(&self.handle);
+        #[cfg(not(target_os = "linux"))]
+        rustix::fs::sync();
+    }
+
+    /// Returns a path below as the system knows it, for messages.
+    pub fn display(&self, path: &[u8]) -> PathBuf {
+        self.path.join(OsStr::from_bytes(path))
+    }
+}
+
+/// Returns the name of the directory in which the checkpoints of a workspace are.
+pub(crate) fn key(path: &Path) -> String {
+    let digest = blake3::hash(path.as_os_str().as_bytes());
+    digest.to_hex()[..16].to_owned()
+}
+
+/// Returns the names of a path.
+pub(crate) fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &OsStr> {
+    let names = path.split(|byte| *byte == b'/');
+    names.filter(|name| !name.is_empty()).map(OsStr::from_bytes)
+}
+
+/// Returns the directory of a path, which is empty at the top, and its last name.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &OsStr) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], OsStr::from_bytes(&path[slash + 1..])),
+        None => (b"", OsStr::from_bytes(path)),
+    }
+}
+
+/// Returns the directories above a path, the nearest first, without the top.
+pub(crate) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let slashes = path.iter().enumerate().rev();
+    slashes
+        .filter(|(_, byte)| **byte == b'/')
+        .map(|(slash, _)| &path[..slash])
+}
+
+/// Returns whether a path is in a directory.
+pub(crate) fn is_below(path: &[u8], directory: &[u8]) -> bool {
+    path.strip_prefix(directory)
+        .is_some_and(|rest| directory.is_empty() || rest.first() == Some(&b'/'))
+}
+
+/// Returns the path of an entry of a directory.
+pub(crate) fn join(directory: &[u8], name: &OsStr) -> Vec<u8> {
+    let mut path = Vec::with_capacity(directory.len() + 1 + name.len());
+    path.extend_from_slice(directory);
+    if !directory.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name.as_bytes());
+    path
+}
+
+/// Returns a path as bytes.
+pub(crate) fn to_path(path: &[u8]) -> PathBuf {
+    OsString::from(OsStr::from_bytes(path)).into()
+}

@@ -1,0 +1,191 @@
+//! `infold checkpoint`, `diff` and `rewind --files` by hand.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::{done, home, tree};
+
+#[test]
+fn files_are_kept_listed_compared_and_put_back() {
+    let (home, work) = home();
+    fs::write(work.join("a.txt"), "one\ntwo\n").unwrap();
+    let story = home.tell(
+        "
+        checkpoint T1
+        checkpoint T1 --workspace work
+        checkpoint T1
+        checkpoint list T1
+        ",
+    );
+    insta::assert_snapshot!(story, @"");
+    fs::write(work.join("a.txt"), "one\n2\n").unwrap();
+    fs::write(work.join("b.txt"), "new\n").unwrap();
+    insta::assert_snapshot!(home.tell("
+        diff T1 4..now
+        diff T1 4.. --stat
+        rewind T1 --files --to 4 --dry-run
+        rewind T1 --files --to 2
+        rewind T1 --to 4 --dry-run
+        checkpoint T1
+        log T1
+        "), @"");
+    let changes = home.objects("diff T1 e1..e2");
+    assert_eq!(
+        changes[0]["files"][0],
+        json!({"path": "a.txt", "change": "modified"})
+    );
+    let before = tree(&work);
+    insta::assert_snapshot!(home.tell("
+        rewind T1 --files --to e1
+        undo T1
+        undo T1
+        "), @"");
+    assert_eq!(tree(&work), before);
+}
+
+#[test]
+fn workspaces_that_cannot_be_kept_are_refused() {
+    let (home, work) = home();
+    fs::create_dir_all(home.path().join("me/project")).unwrap();
+    fs::write(work.join("file"), "").unwrap();
+    let refused = |workspace: &str| {
+        let mut command = home.command(&format!("checkpoint T1 --workspace {workspace}"));
+        let ran = command
+            .env("HOME", home.path().join("me"))
+            .output()
+            .expect("it runs");
+        assert_eq!(ran.status.code(), Some(2), "{workspace}");
+        String::from_utf8_lossy(&ran.stderr).into_owned()
+    };
+    for (workspace, why) in [
+        ("/", "it is the root of the file system"),
+        ("me", "it is the home directory"),
+        (".", "the home directory is in it"),
+        ("nowhere", "it does not exist"),
+        ("work/file", "it is not a directory"),
+        ("contexts", "it is in the directory of the contexts"),
+    ] {
+        let said = refused(workspace);
+        assert!(
+            said.contains(why) && said.contains("hint: "),
+            "{workspace}: {said}"
+        );
+    }
+    assert_eq!(home.objects("checkpoint list T1").len(), 0);
+    // A workspace in another one is one of its own.
+    done(&home, "checkpoint T1 --workspace me/project");
+}
+
+#[test]
+fn without_git_the_command_says_what_is_missing() {
+    let (home, _) = home();
+    let mut command = home.command("checkpoint T1 --workspace work");
+    let ran = command.env("PATH", home.path()).output().expect("it runs");
+    assert_eq!(ran.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(
+        said.contains("checkpoints need git") && said.contains("apt install git"),
+        "{said}"
+    );
+    done(&home, "view T1");
+    done(&home, "rewind T1 --to 2");
+    done(&home, "undo T1");
+}
+
+#[test]
+fn two_tasks_of_one_workspace_and_a_fork_share_what_is_common() {
+    let (home, work) = home();
+    let contexts = home.contexts();
+    fs::write(work.join("a"), "one").unwrap();
+    done(&home, "checkpoint T1 --workspace work");
+    home.run("task new", b"");
+    home.run("task push T2", br#"{"role":"user","content":"x"}"#);
+    fs::write(work.join("a"), "two").unwrap();
+    done(&home, "checkpoint T2 --workspace work");
+    assert_eq!(
+        fs::read_dir(contexts.join("checkpoints")).unwrap().count(),
+        1,
+        "one repository"
+    );
+    done(
+        &home,
+        "task push T1 more.jsonl"
+            .replace("more.jsonl", &more(&home))
+            .as_str(),
+    );
+    fs::write(work.join("a"), "three").unwrap();
+    done(&home, "checkpoint T1");
+    // A fork goes back to what was kept for its parent.
+    let forked = done(&home, "fork T1");
+    home.meet(&forked);
+    fs::write(work.join("a"), "four").unwrap();
+    done(&home, "rewind T3 --files --to 4");
+    assert_eq!(fs::read(work.join("a")).unwrap(), b"one");
+    done(&home, "undo T3");
+    assert_eq!(fs::read(work.join("a")).unwrap(), b"four");
+    done(&home, "rewind T2 --files --to 1");
+    assert_eq!(fs::read(work.join("a")).unwrap(), b"two");
+    // What belongs to a task goes with it, and the others keep theirs.
+    done(&home, "task delete T2 --yes");
+    done(&home, "rewind T3 --files --to 5");
+    assert_eq!(fs::read(work.join("a")).unwrap(), b"three");
+    done(&home, "checkpoint gc");
+    done(&home, "verify");
+    done(&home, "task delete T3 --yes");
+    done(&home, "task delete T1 --yes");
+    assert_eq!(
+        fs::read_dir(contexts.join("checkpoints")).unwrap().count(),
+        0
+    );
+}
+
+/// A file with one more message.
+fn more(home: &crate::Home) -> String {
+    home.file("more.jsonl", r#"{"role":"user","content":"e"}"#);
+    "more.jsonl".to_owned()
+}
+
+#[test]
+fn a_point_before_the_first_checkpoint_is_refused() {
+    let (home, _) = home();
+    insta::assert_snapshot!(home.tell("
+        rewind T1 --files --to 2
+        diff T1 2..now
+        checkpoint T1 --workspace work
+        rewind T1 --files --to 2
+        rewind T1 --files --to 9
+        diff T1 x..3
+        "), @"");
+}
+
+#[test]
+fn damaged_checkpoints_are_set_aside_and_said_once() {
+    let (home, work) = home();
+    fs::write(work.join("a"), "one").unwrap();
+    done(&home, "checkpoint T1 --workspace work");
+    let shadows: Vec<_> = fs::read_dir(home.contexts().join("checkpoints"))
+        .unwrap()
+        .flatten()
+        .collect();
+    let repository = shadows[0].path().join("repo.git");
+    fs::write(repository.join("HEAD"), "nonsense").unwrap();
+    fs::remove_dir_all(repository.join("objects")).unwrap();
+    fs::write(work.join("a"), "two").unwrap();
+    let ran = home.run("checkpoint T1", b"");
+    let said = home.transcript(&ran);
+    assert_eq!(ran.code, 0, "{said}");
+    assert!(said.contains("set aside"), "{said}");
+    let ran = home.run("checkpoint T1", b"");
+    assert!(!home.transcript(&ran).contains("set aside"));
+    // Numbers are not used again.
+    let numbers: Vec<_> = home
+        .objects("checkpoint list T1")
+        .iter()
+        .map(|one| one["checkpoint"].clone())
+        .collect();
+    assert_eq!(numbers, [json!(1), json!(2)]);
+    let ran = home.run("rewind T1 --files --to e1", b"");
+    assert_eq!(ran.code, 2, "{}", home.transcript(&ran));
+    assert_eq!(fs::read(work.join("a")).unwrap(), b"two");
+}

@@ -1,0 +1,86 @@
+//! What differs between the files of two points.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use infold_checkpoint::{DiffOptions, FileChange, SnapshotRef};
+use infold_log::steer::{Side, Target};
+use infold_store::Log;
+use uuid::Uuid;
+
+use super::{FileHistory, FilePoint, FileRange, FilesError, OpenShadow};
+
+/// Two points that can be compared.
+pub struct Comparison {
+    /// The repository.
+    pub open: OpenShadow,
+    /// The workspace.
+    pub workspace: PathBuf,
+    from: SnapshotRef,
+    to: SnapshotRef,
+}
+
+/// Snapshots for comparisons belong to no task: `infold checkpoint gc` removes them.
+const SCRATCH_TASK: Uuid = Uuid::nil();
+
+impl FileHistory {
+    /// Finds the files of two points.
+    pub fn compare(&self, log: &Log, range: FileRange) -> Result<Comparison, FilesError> {
+        let kept = |point: FilePoint| match point {
+            FilePoint::At(target) => self.files_of(log, Side::To, target).map(Some),
+            FilePoint::Now => Ok(None),
+        };
+        let (from, to) = (kept(range.from)?, kept(range.to)?);
+        let workspace = match (&from, &to) {
+            (Some(from), Some(to)) if from.workspace != to.workspace => {
+                return Err(FilesError::TwoWorkspaces {
+                    from: from.workspace.clone(),
+                    to: to.workspace.clone(),
+                });
+            }
+            (Some(files), _) | (None, Some(files)) => files.workspace.clone(),
+            (None, None) => self.workspace_of(log)?,
+        };
+        let (from, to) = (from.map(|files| files.at), to.map(|files| files.at));
+        self.compare_snapshots(&workspace, from, to)
+    }
+
+    /// Finds what going back to a target would change.
+    pub fn preview(&self, log: &Log, side: Side, target: Target) -> Result<Comparison, FilesError> {
+        let files = self.files_of(log, side, target)?;
+        self.compare_snapshots(&files.workspace, None, Some(files.at))
+    }
+
+    /// Compares snapshots, or the directory as it is in the place of one.
+    fn compare_snapshots(
+        &self,
+        workspace: &Path,
+        from: Option<SnapshotRef>,
+        to: Option<SnapshotRef>,
+    ) -> Result<Comparison, FilesError> {
+        let mut open = self.open(workspace)?;
+        let now = match (from, to) {
+            (Some(_), Some(_)) => None,
+            _ => Some(open.shadow.snapshot(SCRATCH_TASK, 0)?.at),
+        };
+        let at = |point: Option<SnapshotRef>| point.or(now).ok_or(FilesError::NoWorkspace);
+        Ok(Comparison {
+            from: at(from)?,
+            to: at(to)?,
+            workspace: open.shadow.workspace().to_owned(),
+            open,
+        })
+    }
+}
+
+impl Comparison {
+    /// Lists the files that differ.
+    pub fn changes(&self) -> Result<Vec<FileChange>, FilesError> {
+        Ok(self.open.shadow.changes(self.from, self.to)?)
+    }
+
+    /// Writes what differs in them.
+    pub fn diff(&self, options: &DiffOptions, out: &mut dyn Write) -> Result<(), FilesError> {
+        Ok(self.open.shadow.diff(self.from, self.to, options, out)?)
+    }
+}

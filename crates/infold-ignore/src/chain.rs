@@ -1,0 +1,47 @@
+//! The rules that hold in a directory.
+
+use std::rc::Rc;
+
+use crate::rules::IgnoreRules;
+
+/// The rules that hold in a directory: its own, and those of the directories above it.
+///
+/// A repository within another begins with an empty chain. Whoever has one can keep it: it never changes.
+#[derive(Clone, Debug, Default)]
+pub struct RuleChain(Option<Rc<Link>>);
+
+#[derive(Debug)]
+struct Link {
+    /// The length of the path of the directory, with the slash at its end.
+    base_bytes: usize,
+    rules: IgnoreRules,
+    weaker: RuleChain,
+}
+
+impl RuleChain {
+    /// Returns a chain with rules that are stronger than those of this one, for the paths below a directory of which
+    /// the path has `base_bytes`, with the slash at its end.
+    pub fn with(&self, base_bytes: usize, rules: IgnoreRules) -> RuleChain {
+        if rules.is_empty() {
+            return self.clone();
+        }
+        RuleChain(Some(Rc::new(Link {
+            base_bytes,
+            rules,
+            weaker: self.clone(),
+        })))
+    }
+
+    /// Says whether a path is left out, given that no directory above it is.
+    pub fn is_ignored(&self, path: &[u8], is_directory: bool) -> bool {
+        let mut chain = self;
+        while let Some(link) = &chain.0 {
+            let below = path.get(link.base_bytes..);
+            if let Some(verdict) = below.and_then(|path| link.rules.verdict(path, is_directory)) {
+                return verdict;
+            }
+            chain = &link.weaker;
+        }
+        false
+    }
+}

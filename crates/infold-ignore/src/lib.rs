@@ -1,0 +1,20 @@
+//! Which paths git's ignore rules leave out.
+//!
+//! The rules of one `.gitignore` are [`IgnoreRules`]; those of a whole walk, with the directories above and the files
+//! that hold everywhere, are a [`RuleChain`]. What they say is what `git check-ignore` says, byte for byte, whatever a
+//! pattern is: matching takes time proportional to the length of the pattern and of the path.
+//!
+//! ```
+//! use infold_ignore::IgnoreRules;
+//!
+//! let rules = IgnoreRules::parse(b"*.log\n!keep.log\n/build/\n");
+//! assert_eq!(rules.verdict(b"deep/x.log", false), Some(true));
+//! assert_eq!(rules.verdict(b"keep.log", false), Some(false));
+//! assert_eq!(rules.verdict(b"build", false), None);
+//! ```
+
+mod pattern;
+mod rules;
+mod chain;
+pub use chain::RuleChain;
+pub use rules::IgnoreRules;

@@ -1,0 +1,223 @@
+//! Matches a pattern with wildcards against bytes.
+
+/// A pattern with `*`, `?`, `[…]` and `**`, compiled.
+#[derive(Debug)]
+pub struct Pattern(Vec<Step>);
+
+#[derive(Debug)]
+enum Step {
+    Byte(u8),
+    /// Any byte but a slash.
+    Any,
+    /// One byte of a class, never a slash.
+    Class(Box<[bool; 256]>),
+    /// Any number of bytes, none a slash.
+    Star,
+    /// Any number of bytes.
+    DeepStar,
+    /// Goes on with the next step, or behind the two that follow it.
+    Optional,
+}
+
+/// How a run of asterisks is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stars {
+    /// Two that stand alone between slashes match slashes, too.
+    Path,
+    /// Each matches anything.
+    Any,
+}
+
+impl Pattern {
+    /// Compiles a pattern; none if it can match nothing.
+    pub fn compile(text: &[u8], stars: Stars) -> Option<Pattern> {
+        let mut steps = Vec::new();
+        let mut at = 0;
+        while let Some(&byte) = text.get(at) {
+            match byte {
+                b'\\' => {
+                    steps.push(Step::Byte(*text.get(at + 1)?));
+                    at += 2;
+                }
+                b'?' => {
+                    steps.push(Step::Any);
+                    at += 1;
+                }
+                b'[' => {
+                    let (class, after) = class(text, at + 1)?;
+                    steps.push(Step::Class(class));
+                    at = after;
+                }
+                b'*' => at = push_stars(text, at, stars, &mut steps),
+                literal => {
+                    steps.push(Step::Byte(literal));
+                    at += 1;
+                }
+            }
+        }
+        Some(Pattern(steps))
+    }
+
+    /// Says whether all of a text matches.
+    pub fn is_match(&self, text: &[u8]) -> bool {
+        // The steps at which a match may stand, in order. A text is read once, so that no pattern takes long.
+        let mut current = vec![false; self.0.len() + 1];
+        let mut next = current.clone();
+        self.reach(0, &mut current);
+        for &byte in text {
+            next.fill(false);
+            let mut is_alive = false;
+            for (at, step) in self.0.iter().enumerate() {
+                if !current[at] {
+                    continue;
+                }
+                let to = match step {
+                    Step::Byte(literal) if byte == *literal => at + 1,
+                    Step::Any if byte != b'/' => at + 1,
+                    Step::Class(class) if class[usize::from(byte)] => at + 1,
+                    Step::Star if byte != b'/' => at,
+                    Step::DeepStar => at,
+                    _ => continue,
+                };
+                is_alive = true;
+                self.reach(to, &mut next);
+            }
+            if !is_alive {
+                return false;
+            }
+            std::mem::swap(&mut current, &mut next);
+        }
+        current[self.0.len()]
+    }
+
+    /// Marks a step, and those that can be reached from it without a byte.
+    fn reach(&self, at: usize, reached: &mut [bool]) {
+        if reached[at] {
+            return;
+        }
+        reached[at] = true;
+        match self.0.get(at) {
+            Some(Step::Star | Step::DeepStar) => self.reach(at + 1, reached),
+            Some(Step::Optional) => {
+                self.reach(at + 1, reached);
+                self.reach(at + 3, reached);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Pushes the steps of a run of asterisks, and returns where the run ends.
+fn push_stars(text: &[u8], start: usize, stars: Stars, steps: &mut Vec<Step>) -> usize {
+    let run = text[start..].iter().take_while(|byte| **byte == b'*');
+    let end = start + run.count();
+    if stars == Stars::Any {
+        steps.push(Step::DeepStar);
+        return end;
+    }
+    let is_start = start == 0 || text[start - 1] == b'/';
+    let rest = &text[end..];
+    let is_end = rest.is_empty() || rest.starts_with(b"/") || rest.starts_with(b"\\/");
+    if end - start < 2 || !is_start || !is_end {
+        steps.push(Step::Star);
+        return end;
+    }
+    if rest.starts_with(b"/") {
+        steps.push(Step::Optional);
+        steps.push(Step::DeepStar);
+        steps.push(Step::Byte(b'/'));
+        return end + 1;
+    }
+    steps.push(Step::DeepStar);
+    end
+}
+
+/// Reads a class from behind its `[`, and returns it with where it ends.
+fn class(text: &[u8], start: usize) -> Option<(Box<[bool; 256]>, usize)> {
+    let mut class = Box::new([false; 256]);
+    let mut at = start;
+    let is_negated = matches!(text.get(at), Some(b'!' | b'^'));
+    if is_negated {
+        at += 1;
+    }
+    // The byte before a `-`, if it can begin a range.
+    let mut previous = None;
+    let mut is_first = true;
+    loop {
+        let byte = *text.get(at)?;
+        if byte == b']' && !is_first {
+            break;
+        }
+        is_first = false;
+        let follows = text.get(at + 1).copied();
+        if byte == b'-'
+            && let Some(from) = previous
+            && let Some(follows) = follows
+            && follows != b']'
+        {
+            at += 1;
+            let mut to = follows;
+            if to == b'\\' {
+                at += 1;
+                to = *text.get(at)?;
+            }
+            for member in from..=to {
+                class[usize::from(member)] = true;
+            }
+            previous = None;
+            at += 1;
+        } else if byte == b'[' && follows == Some(b':') {
+            let name_start = at + 2;
+            let length = text[name_start..].iter().position(|byte| *byte == b']')?;
+            let name_end = name_start + length;
+            if length == 0 || text[name_end - 1] != b':' {
+                // No name of a class: a bracket like any other.
+                class[usize::from(b'[')] = true;
+                previous = Some(b'[');
+                at += 1;
+                continue;
+            }
+            let is_member = named_class(&text[name_start..name_end - 1])?;
+            for member in 0..=127u8 {
+                class[usize::from(member)] |= is_member(member);
+            }
+            previous = None;
+            at = name_end + 1;
+        } else {
+            let mut member = byte;
+            if byte == b'\\' {
+                at += 1;
+                member = *text.get(at)?;
+            }
+            class[usize::from(member)] = true;
+            previous = Some(member);
+            at += 1;
+        }
+    }
+    if is_negated {
+        for member in class.iter_mut() {
+            *member = !*member;
+        }
+    }
+    class[usize::from(b'/')] = false;
+    Some((class, at + 1))
+}
+
+fn named_class(name: &[u8]) -> Option<fn(u8) -> bool> {
+    Some(match name {
+        b"alnum" => |byte| byte.is_ascii_alphanumeric(),
+        b"alpha" => |byte| byte.is_ascii_alphabetic(),
+        b"blank" => |byte| byte == b' ' || byte == b'\t',
+        b"cntrl" => |byte| byte.is_ascii_control(),
+        b"digit" => |byte| byte.is_ascii_digit(),
+        b"graph" => |byte| byte.is_ascii_graphic(),
+        b"lower" => |byte| byte.is_ascii_lowercase(),
+        b"print" => |byte| byte.is_ascii_graphic() || byte == b' ',
+        b"punct" => |byte| byte.is_ascii_punctuation(),
+        // What git's own table says, which knows neither vertical tab nor form feed.
+        b"space" => |byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'),
+        b"upper" => |byte| byte.is_ascii_uppercase(),
+        b"xdigit" => |byte| byte.is_ascii_hexdigit(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,154 @@
+//! The rules of one file.
+
+use crate::pattern::{Pattern, Stars};
+
+/// The rules of one file, such as a `.gitignore`.
+#[derive(Debug, Default)]
+pub struct IgnoreRules(Vec<Rule>);
+
+#[derive(Debug)]
+struct Rule {
+    matcher: Matcher,
+    /// A rule with `!` takes back an earlier one.
+    is_negated: bool,
+    only_directories: bool,
+}
+
+#[derive(Debug)]
+enum Matcher {
+    /// The name of an entry, at any depth.
+    Name(Vec<u8>),
+    /// The end of the name.
+    NameEnd(Vec<u8>),
+    /// A pattern for the name.
+    NamePattern(Pattern),
+    /// A path that begins with literal bytes, and a pattern for the rest of it.
+    Path(Vec<u8>, Option<Pattern>),
+}
+
+/// More rules than this in one file are not read.
+const MAX_RULES: usize = 20_000;
+
+impl IgnoreRules {
+    /// Reads the rules of a file; its lines need not be UTF-8.
+    pub fn parse(text: &[u8]) -> IgnoreRules {
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let rules = text.split(|byte| *byte == b'\n').filter_map(Rule::parse);
+        IgnoreRules(rules.take(MAX_RULES).collect())
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Says whether a path, relative to the directory of the file, is left out; none if no rule is about it.
+    ///
+    /// What is in a directory that is left out is left out with it: that is for the caller to know.
+    pub fn verdict(&self, path: &[u8], is_directory: bool) -> Option<bool> {
+        let name = match path.iter().rposition(|byte| *byte == b'/') {
+            Some(slash) => &path[slash + 1..],
+            None => path,
+        };
+        let mut rules = self.0.iter().rev();
+        let rule = rules.find(|rule| {
+            (is_directory || !rule.only_directories) && rule.matcher.is_match(path, name)
+        })?;
+        Some(!rule.is_negated)
+    }
+}
+
+impl Rule {
+    fn parse(line: &[u8]) -> Option<Rule> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.starts_with(b"#") {
+            return None;
+        }
+        let mut pattern = without_trailing_spaces(line);
+        let is_negated = pattern.starts_with(b"!");
+        if is_negated {
+            pattern = &pattern[1..];
+        }
+        let only_directories = pattern.ends_with(b"/");
+        if only_directories {
+            pattern = &pattern[..pattern.len() - 1];
+        }
+        if pattern.is_empty() {
+            return None;
+        }
+        Some(Rule {
+            matcher: Matcher::compile(pattern)?,
+            is_negated,
+            only_directories,
+        })
+    }
+}
+
+impl Matcher {
+    fn compile(pattern: &[u8]) -> Option<Matcher> {
+        let literal_bytes = literal_bytes(pattern);
+        if !pattern.contains(&b'/') {
+            if literal_bytes == pattern.len() {
+                return Some(Matcher::Name(pattern.to_owned()));
+            }
+            if let Some(end) = pattern.strip_prefix(b"*")
+                && literal_bytes_of(end)
+            {
+                return Some(Matcher::NameEnd(end.to_owned()));
+            }
+            return Some(Matcher::NamePattern(Pattern::compile(pattern, Stars::Any)?));
+        }
+        // A slash at the beginning or in the middle ties a pattern to the directory of the file. The wildcards are read
+        // from where they begin, so that `a**` matches across slashes as `**` does: that is how git reads them.
+        let (literal, rest) = pattern.split_at(literal_bytes);
+        let literal = literal.strip_prefix(b"/").unwrap_or(literal).to_owned();
+        let rest = match rest {
+            [] => None,
+            rest => Some(Pattern::compile(rest, Stars::Path)?),
+        };
+        Some(Matcher::Path(literal, rest))
+    }
+
+    fn is_match(&self, path: &[u8], name: &[u8]) -> bool {
+        match self {
+            Matcher::Name(literal) => name == literal,
+            Matcher::NameEnd(end) => name.ends_with(end),
+            Matcher::NamePattern(pattern) => pattern.is_match(name),
+            Matcher::Path(literal, None) => path == literal,
+            Matcher::Path(literal, Some(pattern)) => path
+                .strip_prefix(literal.as_slice())
+                .is_some_and(|rest| pattern.is_match(rest)),
+        }
+    }
+}
+
+/// Returns how many bytes of a pattern stand before its first wildcard.
+fn literal_bytes(pattern: &[u8]) -> usize {
+    let wildcard = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
+    pattern.iter().position(wildcard).unwrap_or(pattern.len())
+}
+
+fn literal_bytes_of(pattern: &[u8]) -> bool {
+    literal_bytes(pattern) == pattern.len()
+}
+
+/// Removes spaces at the end that no backslash keeps.
+fn without_trailing_spaces(line: &[u8]) -> &[u8] {
+    let mut end = 0;
+    let mut at = 0;
+    while let Some(byte) = line.get(at) {
+        match byte {
+            b' ' => at += 1,
+            b'\\' => {
+                // A backslash that ends the line keeps the spaces before it, and is no escape.
+                at = (at + 2).min(line.len());
+                end = at;
+            }
+            _ => {
+                at += 1;
+                end = at;
+            }
+        }
+    }
+    &line[..end]
+}

@@ -2,9 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use infold::checkpoint::FileHistory;
 use infold::layers::model::Transitions;
 use infold::show::{LogSnapshot, RecallTarget, RecalledMessage, TaskReport, fold_json};
-use infold::step::{self, Permission, Step, StepResult};
+use infold::step::{self, Permission, Step, StepContext, StepResult};
 use infold::{Draft, Hooks, draft, manage};
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Seq, Span};
@@ -119,7 +120,12 @@ impl Task {
         let taken = py.detach(|| {
             let step = read_step(verb, target)?;
             self.write(|writer| {
-                let taken = step.take(writer, &Hooks::default(), &Transitions::default());
+                let context = StepContext {
+                    hooks: &Hooks::default(),
+                    transitions: &Transitions::default(),
+                    files: &FileHistory::new(&self.contexts),
+                };
+                let taken = step.take(writer, context);
                 Ok(step_json(taken?))
             })
         })?;
@@ -315,7 +321,11 @@ fn read_step(verb: &str, given: Option<&str>) -> Result<Step, Failure> {
         if matches!(target, Target::Time(time) if time > now()) {
             return Err(Failure::usage("that time is in the future"));
         }
-        Ok(Step::Rewind { side, target })
+        Ok(Step::Rewind {
+            side,
+            target,
+            files: false,
+        })
     };
     let seq =
         |number: u64| Seq::new(number).ok_or_else(|| Failure::usage("messages are counted from 1"));

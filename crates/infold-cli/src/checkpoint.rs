@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use infold::checkpoint::git::{ChangeKind, CheckpointError, DiffOptions, FileChange};
 use infold::checkpoint::{FileHistory, FileRange, FilesError, Taken, describe_left_out};
+use infold::error_chain;
 use infold_log::steer::{Side, Target};
 use infold_store::{CheckpointNote, Contexts, FileCounts, iso};
 use serde_json::{Value, json};
 
 use crate::diff_lines::DiffLines;
-use crate::error::{CliError, CliResult, Exit, error_chain};
+use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Output, bytes, count, note, one_line, warn};
 use crate::steps::{open, short};
 

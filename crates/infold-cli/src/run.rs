@@ -81,6 +81,8 @@ struct LeasedTask {
     mode: EndMode,
     /// Whether a person let its model run commands.
     allows_commands: bool,
+    /// Whether the files of the workspace are kept after each step that may have changed them.
+    keeps_files: bool,
 }
 
 /// A task that is open for writing, and whose lease is kept.
@@ -150,6 +152,7 @@ fn start(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Output)
         owner,
         mode: EndMode::Foreground,
         allows_commands: args.allow_commands,
+        keeps_files: config.work.checkpoints() && !args.no_checkpoints,
     };
     run_in_foreground(contexts, config, &task, call, out)
         .map_err(|error| error.about(&short(&id.to_string())).of(&id.to_string()))
@@ -189,6 +192,7 @@ fn resume(
         owner,
         mode: EndMode::Foreground,
         allows_commands: args.allow_commands || claimed.allows_commands,
+        keeps_files: config.work.checkpoints() && !args.no_checkpoints,
     };
     run_in_foreground(contexts, config, &task, call, out)
         .map_err(|error| error.about(&name).of(&id.to_string()))
@@ -255,6 +259,7 @@ fn run_claimed(
             attempts: args.attempt,
         },
         allows_commands: entry.is_some_and(|entry| entry.allows_commands),
+        keeps_files: config.work.checkpoints() && !args.no_checkpoints,
     };
     let opened = match OpenedTask::open(contexts, config, &task, out.is_json()) {
         Err(error) if is_held(&error) => {
@@ -360,8 +365,7 @@ fn carry_out(
     }
     let stopped = call.runtime.stopped();
     let tools = tool_set(config, contexts, task.allows_commands, &metadata, &call)?;
-    let keeps_files = config.work.checkpoints() && !args.no_checkpoints;
-    let workspace = metadata.cwd.as_ref().filter(|_| keeps_files);
+    let workspace = metadata.cwd.as_ref().filter(|_| task.keeps_files);
     let run = TaskRun {
         contexts,
         task: task.id,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use crate::listing::{FileKind, Listing, SnapshotFile};
-use crate::workspace::{ancestors, to_path};
+use crate::listing::{FileKind, Listing};
+use crate::workspace::{ancestors, split, to_path};
 
 /// Something that stood in a workspace and is not part of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,15 +95,23 @@ const USUAL_MODES: UsualModes = UsualModes {
     directory: 0o755,
 };
 
-/// Writes what a snapshot says beside its files.
-pub(crate) fn write(listing: &Listing) -> Vec<u8> {
-    let usual = UsualModes::most_common(listing);
+/// Writes what a snapshot says beside its files, of which `files` has the permissions in the order of their paths.
+pub(crate) fn write<'a>(
+    listing: &'a Listing,
+    files: impl Iterator<Item = (&'a [u8], FileKind, u32)> + Clone,
+) -> Vec<u8> {
+    let usual = UsualModes::most_common(listing, files.clone());
     let mut modes = Vec::new();
     let mut implied = BTreeSet::new();
-    for (path, file) in &listing.files {
-        implied.extend(ancestors(path));
-        if file.kind != FileKind::Link && file.mode != usual.of(file.kind) {
-            modes.push(json!([path_json(path), file.mode]));
+    let mut directory: &[u8] = b"";
+    for (path, kind, mode) in files {
+        let (above, _) = split(path);
+        if above != directory {
+            directory = above;
+            implied.extend(ancestors(path));
+        }
+        if kind != FileKind::Link && mode != usual.of(kind) {
+            modes.push(json!([path_json(path), mode]));
         }
     }
     let mut directories = Vec::new();
@@ -187,11 +195,13 @@ pub(crate) fn read(text: &[u8], listing: &mut Listing) -> Option<()> {
 
 impl UsualModes {
     /// Returns those that most files have, so that a workspace of which all files are private says so once.
-    fn most_common(listing: &Listing) -> UsualModes {
-        let of_kind = |kind| {
-            let files = listing.files.values();
-            let files = files.filter(move |file: &&SnapshotFile| file.kind == kind);
-            files.map(|file| file.mode)
+    fn most_common<'a>(
+        listing: &Listing,
+        files: impl Iterator<Item = (&'a [u8], FileKind, u32)> + Clone,
+    ) -> UsualModes {
+        let of_kind = |wanted| {
+            let files = files.clone();
+            files.filter_map(move |(_, kind, mode)| (kind == wanted).then_some(mode))
         };
         let directories = listing.directories.values().copied();
         UsualModes {

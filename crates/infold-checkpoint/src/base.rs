@@ -18,6 +18,8 @@ use crate::stat::FileStat;
 pub(crate) struct Base {
     pub commit: ObjectId,
     pub tree: ObjectId,
+    /// What the snapshot says beside its files.
+    pub about_text: Vec<u8>,
     pub listing: Listing,
     pub files: BTreeMap<Vec<u8>, KnownFile>,
 }
@@ -71,6 +73,7 @@ impl Base {
         Some(Base {
             commit,
             tree,
+            about_text: about_text.to_owned(),
             listing,
             files,
         })
@@ -82,8 +85,7 @@ impl Base {
         bytes.extend(MAGIC);
         bytes.extend(self.commit.0);
         bytes.extend(self.tree.0);
-        let about_text = about::write(&self.listing);
-        push_sized(&about_text, &mut bytes);
+        push_sized(&self.about_text, &mut bytes);
         for (path, file) in &self.listing.files {
             let Some(known) = self.files.get(path) else {
                 continue;

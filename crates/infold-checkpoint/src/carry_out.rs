@@ -110,8 +110,11 @@ impl CarryOut<'_> {
             self.note(path, step);
         }
         for path in &plan.made_directories {
-            let step = self.make_directory(path)?;
-            self.note(path, step);
+            if let Step::Kept(why) = self.make_directory(path)? {
+                let in_the_way = self.in_the_way(path);
+                self.note(&in_the_way, Step::Kept(why));
+                self.restored.not_restored.push(to_path(path));
+            }
         }
         for (path, file) in &plan.written {
             match self.place(path, file)? {
@@ -169,6 +172,10 @@ impl CarryOut<'_> {
         match kind_of(directory.as_fd(), name) {
             None => return Ok(Step::Nothing),
             Some(_) if is_file(directory.as_fd(), name) => {}
+            // An earlier run removed the file and made the directory.
+            Some(FileType::Directory) if self.target.directories.contains_key(path) => {
+                return Ok(Step::Nothing);
+            }
             Some(_) => return Ok(Step::Kept(KeptReason::Changed)),
         }
         let taken = Staging::file_name(path, Stage::Taken);
@@ -227,7 +234,8 @@ impl CarryOut<'_> {
     fn make_directory(&mut self, path: &[u8]) -> Result<Step, CheckpointError> {
         let (above, name) = split(path);
         let Some(directory) = self.open(above)? else {
-            return Ok(Step::Nothing);
+            let in_the_way = self.in_the_way(path);
+            return Ok(Step::Kept(self.why_kept(&in_the_way)));
         };
         let made = self.loosening(above, directory.as_fd(), |directory| {
             mkdirat(directory, name, Mode::from_raw_mode(0o700))
@@ -247,7 +255,8 @@ impl CarryOut<'_> {
         let (above, name) = split(path);
         let staged = Staging::file_name(path, Stage::Whole);
         let Some(directory) = self.open(above)? else {
-            return Ok(Step::Kept(KeptReason::Changed));
+            let in_the_way = self.in_the_way(path);
+            return Ok(Step::Kept(self.why_kept(&in_the_way)));
         };
         if !self.now.files.contains_key(path) {
             return self.place_new(path, file, above, directory.as_fd());

@@ -131,18 +131,24 @@ impl Listing {
         spared(path) || ancestors(path).any(spared)
     }
 
-    /// Returns whether two say the same, the sizes of what was left out aside: they change all the time.
-    pub fn says_the_same(&self, other: &Listing) -> bool {
+    /// Returns whether two say the same of what is no file, the sizes of what was left out aside: they change all the
+    /// time.
+    pub fn says_the_same_beside_files(&self, other: &Listing) -> bool {
         let left_out = |listing: &Listing| {
             let entries = listing.left_out.iter();
             let entries = entries.map(|(path, entry)| (path.clone(), entry.why));
             entries.collect::<Vec<_>>()
         };
-        self.files == other.files
-            && self.directories == other.directories
+        self.directories == other.directories
             && self.ignored == other.ignored
             && self.redacted == other.redacted
             && left_out(self) == left_out(other)
+    }
+
+    /// Returns the permissions of its files.
+    pub fn modes(&self) -> impl Iterator<Item = (&[u8], FileKind, u32)> + Clone {
+        let files = self.files.iter();
+        files.map(|(path, file)| (path.as_slice(), file.kind, file.mode))
     }
 }
 

@@ -255,7 +255,7 @@ impl Listing {
             base: None,
             removed,
             written: Vec::new(),
-            about: about::write(&self),
+            about: about::write(&self, self.modes()),
         })
     }
 }

@@ -1,13 +1,13 @@
 //! Takes a snapshot.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use rustix::fs::{AtFlags, statat};
 use uuid::Uuid;
 
 use crate::about::{self, LeftOut};
-use crate::base::{Base, KnownFile};
+use crate::base::Base;
 use crate::compact;
 use crate::error::CheckpointError;
 use crate::id::{ObjectId, SnapshotRef};
@@ -98,54 +98,47 @@ impl Shadow {
             (None, _) => true,
             (Some(_), None) => false,
         };
+        let read_last;
+        let empty = Listing::default();
         let last_listing = match (last, &base) {
-            (None, _) => Listing::default(),
-            (Some(_), Some(base)) if last_is_base => base.listing.clone(),
-            (Some((_, commit)), _) => {
-                let mut objects = Objects::new(&self.repository.git);
-                Listing::read(&self.repository.git, &mut objects, commit)?
+            (None, _) => &empty,
+            (Some(_), Some(base)) if last_is_base => &base.listing,
+            (Some((at, _)), _) => {
+                read_last = self.repository.listing(at)?;
+                &read_last
             }
         };
         if !last_is_base && let Some(import) = reading.import.take() {
             // Only the ids of what is new tell whether it is what the task's last snapshot has.
             reading.resolve(&import.finish()?)?;
         }
-        let snapshot = |at, is_new, now: &Listing| Snapshot {
-            at,
-            is_new,
-            changes: ChangeCounts::between(&last_listing, now),
-            files: now.files.len() as u64,
-            left_out: now
-                .left_out
-                .iter()
-                .map(|(path, entry)| entry.public(path))
-                .collect(),
-        };
-        if reading.import.is_none()
-            && let Some((at, commit)) = last
-            && let Some(now) = reading.known_listing()
-            && now.says_the_same(&last_listing)
+        let counts = ChangeCounts::between(&last_listing.files, &reading.files);
+        if let Some((at, commit)) = last
+            && reading.says_the_same(last_listing)
         {
-            if let Some(mut base) = base
+            let snapshot = reading.snapshot(at, false, counts);
+            if let Some(base) = &base
                 && base.commit == commit
-                && base.files != reading.known_files()
+                && !reading.knows_the_same(base)
             {
                 // Touched, not changed: without this they would be read each time.
-                base.files = reading.known_files();
-                base.save(&self.repository.directory)?;
+                let about_text = base.about_text.clone();
+                let touched = reading.into_base(base.commit, base.tree, about_text)?;
+                touched.save(&self.repository.directory)?;
+                return Ok((snapshot, touched.listing));
             }
-            return Ok((snapshot(at, false, &now), now));
+            return Ok((snapshot, reading.into_listing()?));
         }
         let at = self.next_number(task, above);
-        let base = self.write_snapshot(at, base.as_ref(), reading)?;
-        self.repository.refs.insert(at, base.commit);
+        let snapshot = reading.snapshot(at, true, counts);
+        let written = self.write_snapshot(at, base.as_ref(), reading)?;
+        self.repository.refs.insert(at, written.commit);
         // A snapshot counts from here on, whatever becomes of what is derived from it.
-        let saved = base.save(&self.repository.directory);
-        if saved.is_err() {
+        if written.save(&self.repository.directory).is_err() {
             Base::remove(&self.repository.directory)?;
         }
         compact::if_due(&self.repository)?;
-        Ok((snapshot(at, true, &base.listing), base.listing))
+        Ok((snapshot, written.listing))
     }
 
     /// Returns the last snapshot of the workspace, if it is known.
@@ -225,19 +218,23 @@ impl Shadow {
                 return Err(CheckpointError::io("read", name, what));
             }
         }
-        let mut about = before.clone();
-        let mut written = Vec::new();
+        let written = reader.files.iter();
+        let written = written.map(|(path, file)| (path.clone(), file.kind, file.content));
+        let mut modes: BTreeMap<_, _> = before
+            .files
+            .iter()
+            .map(|(path, file)| (path.as_slice(), (file.kind, file.mode)))
+            .collect();
         for (path, file) in &reader.files {
-            about
-                .files
-                .insert(path.clone(), file.in_snapshot(ObjectId([0; 20])));
-            written.push((path.clone(), file.kind, file.content));
+            modes.insert(path, (file.kind, file.mode()));
         }
+        let modes = modes.iter();
+        let modes = modes.map(|(path, (kind, mode))| (*path, *kind, *mode));
         let change = TreeChange {
             base: Some(tree),
             removed: Vec::new(),
-            written,
-            about: about::write(&about),
+            written: written.collect(),
+            about: about::write(before, modes),
         };
         let mut import = reader.import;
         let mark = started(&mut import, &self.repository.git)?.commit(at, &change)?;
@@ -281,44 +278,26 @@ impl Shadow {
         base: Option<&Base>,
         mut reading: Reading<'_>,
     ) -> Result<Base, CheckpointError> {
-        let known_files = reading.known_files();
         if let Some(base) = base
-            && let Some(now) = reading.known_listing()
-            && now == base.listing
+            && reading.says_the_same(&base.listing)
         {
             // Another task's snapshot holds the same.
             let mut import = Import::start(&self.repository.git)?;
             import.set_ref(at, Content::Known(base.commit))?;
             import.finish()?;
-            return Ok(Base {
-                commit: base.commit,
-                tree: base.tree,
-                listing: now,
-                files: known_files,
-            });
+            return reading.into_base(base.commit, base.tree, base.about_text.clone());
         }
         let change = reading.change_from(base);
         let mut import = reading.import.take();
         let commit = started(&mut import, &self.repository.git)?.commit(at, &change)?;
         let imported = match import {
             Some(import) => import.finish()?,
-            None => unreachable!("it was started"),
+            None => return Err(unsaid()),
         };
         reading.resolve(&imported)?;
-        let listing = reading.known_listing();
-        let tree = imported.trees.first().copied();
-        match (listing, tree) {
-            (Some(listing), Some(tree)) => Ok(Base {
-                commit: imported.id(Content::New(commit))?,
-                tree,
-                listing,
-                files: known_files,
-            }),
-            _ => Err(CheckpointError::Git {
-                doing: "write a checkpoint",
-                said: "it did not say what it wrote".to_owned(),
-            }),
-        }
+        let commit = imported.id(Content::New(commit))?;
+        let tree = imported.trees.first().copied().ok_or_else(unsaid)?;
+        reading.into_base(commit, tree, change.about)
     }
 }
 
@@ -331,23 +310,58 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Returns the listing, if the ids of all files are known.
-    fn known_listing(&self) -> Option<Listing> {
-        let mut listing = self.listing.clone();
-        for (path, file) in &self.files {
-            let Content::Known(id) = file.content else {
-                return None;
-            };
-            listing.files.insert(path.clone(), file.in_snapshot(id));
-        }
-        Some(listing)
+    /// Returns whether a listing says the same; that of what is being written is not known yet.
+    fn says_the_same(&self, listing: &Listing) -> bool {
+        let files = self.files.iter().zip(&listing.files);
+        self.files.len() == listing.files.len()
+            && self.listing.says_the_same_beside_files(listing)
+            && { files }.all(|((path, file), (known_path, known))| {
+                path == known_path && file.in_snapshot().as_ref() == Some(known)
+            })
     }
 
-    fn known_files(&self) -> BTreeMap<Vec<u8>, KnownFile> {
+    fn knows_the_same(&self, base: &Base) -> bool {
+        let files = self.files.iter().zip(&base.files);
+        self.files.len() == base.files.len() && { files }
+            .all(|((path, file), (known_path, known))| path == known_path && file.known == *known)
+    }
+
+    fn snapshot(&self, at: SnapshotRef, is_new: bool, changes: ChangeCounts) -> Snapshot {
+        let left_out = self.listing.left_out.iter();
+        Snapshot {
+            at,
+            is_new,
+            changes,
+            files: self.files.len() as u64,
+            left_out: left_out.map(|(path, entry)| entry.public(path)).collect(),
+        }
+    }
+
+    fn into_listing(self) -> Result<Listing, CheckpointError> {
+        let mut listing = self.listing;
+        let files = self.files.into_iter();
+        let files = files.map(|(path, file)| Some((path, file.in_snapshot()?)));
+        listing.files = files.collect::<Option<_>>().ok_or_else(unsaid)?;
+        Ok(listing)
+    }
+
+    fn into_base(
+        self,
+        commit: ObjectId,
+        tree: ObjectId,
+        about_text: Vec<u8>,
+    ) -> Result<Base, CheckpointError> {
         let files = self.files.iter();
-        files
+        let files = files
             .map(|(path, file)| (path.clone(), file.known))
-            .collect()
+            .collect();
+        Ok(Base {
+            commit,
+            tree,
+            about_text,
+            files,
+            listing: self.into_listing()?,
+        })
     }
 
     /// Returns what has to be written so that the tree of a base becomes that of this reading.
@@ -364,39 +378,44 @@ impl Reading<'_> {
                 before.kind == file.kind && file.content == Content::Known(before.id)
             })
         });
+        let modes = self.files.iter();
+        let modes = modes.map(|(path, file)| (path.as_slice(), file.kind, file.mode()));
         TreeChange {
             base: base.map(|base| base.tree),
             removed: removed.collect(),
             written: written
                 .map(|(path, file)| (path.clone(), file.kind, file.content))
                 .collect(),
-            about: about::write(&self.listing_for_about()),
+            about: about::write(&self.listing, modes),
         }
     }
+}
 
-    /// Returns a listing that has the permissions of all files, and no true ids.
-    fn listing_for_about(&self) -> Listing {
-        let mut listing = self.listing.clone();
-        let no_id = ObjectId([0; 20]);
-        let files = self.files.iter();
-        listing.files = files
-            .map(|(path, file)| (path.clone(), file.in_snapshot(no_id)))
-            .collect();
-        listing
+fn unsaid() -> CheckpointError {
+    CheckpointError::Git {
+        doing: "write a checkpoint",
+        said: "it did not say what it wrote".to_owned(),
     }
 }
 
 impl ReadFile {
-    fn in_snapshot(&self, id: ObjectId) -> SnapshotFile {
-        let mode = match self.kind {
+    fn mode(&self) -> u32 {
+        match self.kind {
             FileKind::Link => 0o777,
             _ => self.known.stat.permissions(),
-        };
-        SnapshotFile {
-            kind: self.kind,
-            mode,
-            id,
         }
+    }
+
+    /// Returns it as a snapshot has it, once its id is known.
+    fn in_snapshot(&self) -> Option<SnapshotFile> {
+        let Content::Known(id) = self.content else {
+            return None;
+        };
+        Some(SnapshotFile {
+            kind: self.kind,
+            mode: self.mode(),
+            id,
+        })
     }
 }
 
@@ -406,17 +425,21 @@ impl ChangeCounts {
         *self == ChangeCounts::default()
     }
 
-    fn between(before: &Listing, after: &Listing) -> ChangeCounts {
-        let (before, after) = (&before.files, &after.files);
-        let both: BTreeSet<_> = after
-            .keys()
-            .filter(|path| before.contains_key(*path))
-            .collect();
-        let changed = both.iter().filter(|path| before[**path] != after[**path]);
+    fn between(
+        before: &BTreeMap<Vec<u8>, SnapshotFile>,
+        after: &BTreeMap<Vec<u8>, ReadFile>,
+    ) -> ChangeCounts {
+        let (mut both, mut changed) = (0, 0);
+        for (path, file) in after {
+            if let Some(before) = before.get(path) {
+                both += 1;
+                changed += u64::from(file.in_snapshot() != Some(*before));
+            }
+        }
         ChangeCounts {
-            added: (after.len() - both.len()) as u64,
-            changed: changed.count() as u64,
-            removed: (before.len() - both.len()) as u64,
+            added: after.len() as u64 - both,
+            changed,
+            removed: before.len() as u64 - both,
         }
     }
 }

@@ -954,7 +954,7 @@ fn verify_and_doctor_find_and_repair_damage() {
     $ infold verify T1 --json
     {"ok":true,"problems":[],"uuid":"T1"}
     $ infold doctor --json
-    {"bytes":N,"contexts":"DIR/contexts","problems":[],"repaired":[],"tasks":{"completed":0,"failed":0,"paused":0,"queued":0,"running":1},"version":"0.1.0"}
+    {"bytes":N,"checkpoints":{"bytes":N,"snapshots":0,"workspaces":0},"contexts":"DIR/contexts","problems":[],"repaired":[],"tasks":{"completed":0,"failed":0,"paused":0,"queued":0,"running":1},"version":"0.1.0"}
     "#);
     let dir = home.running("T1");
     std::fs::remove_file(dir.join("current.jsonl")).expect("it was there");

@@ -52,6 +52,8 @@ fn the_first_page_names_every_command() {
       rewind       Return to an earlier state; nothing is deleted
       undo         Undo the newest step: a fold, unfold, pin, unpin, rewind or change of the state
       redo         Revert the newest undo
+      checkpoint   Keep the files of a task's workspace, so that `rewind --files` can bring them back
+      diff         Show what differs between the files of two points of a task
       fork         Create a task that continues the conversation of another one
       pin          Keep the round of a message in view, or add a note to every view
       unpin        Remove a pin
@@ -170,6 +172,10 @@ fn every_command_gives_an_example_of_itself() {
         "rewind",
         "undo",
         "redo",
+        "checkpoint",
+        "checkpoint list",
+        "checkpoint gc",
+        "diff",
         "fork",
         "pin",
         "unpin",

@@ -16,8 +16,8 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::conversations::Core;
-use crate::exchange_recorder::{ExchangeRecorder, catch_panic};
-use crate::{ConversationError, ModelCall, locked};
+use crate::exchange_recorder::catch_panic;
+use crate::{ConversationError, Exchange, ModelCall, locked};
 
 /// Keeps the files of a workspace.
 #[derive(Debug)]
@@ -65,14 +65,12 @@ impl PendingCheckpoint {
     pub fn begin(
         core: &Arc<Core>,
         call: &ModelCall,
-        recorder: &ExchangeRecorder,
+        exchange: &Exchange,
     ) -> Option<PendingCheckpoint> {
         let of = Arc::clone(core.checkpoints.as_ref()?);
-        let (task, last) = recorder.look(|exchange| {
-            let messages = &exchange.parsed.envelope.messages;
-            let first = messages.len().saturating_sub(MAX_SCANNED_MESSAGES);
-            (exchange.task(), messages[first..].to_vec())
-        })?;
+        let messages = &exchange.parsed.envelope.messages;
+        let first = messages.len().saturating_sub(MAX_SCANNED_MESSAGES);
+        let (task, last) = (exchange.task(), messages[first..].to_vec());
         let (core, call, taker) = (Arc::clone(core), call.clone(), Arc::clone(&of));
         let taken = spawn_blocking(move || {
             let mut scan = ResultScan::default();

@@ -13,7 +13,8 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::conversations::{MAX_INLINE_BYTES, last_sent, response_key, rewind};
+use crate::checkpoints::PendingCheckpoint;
+use crate::conversations::{Core, MAX_INLINE_BYTES, last_sent, response_key, rewind};
 use crate::headers::ClientKeys;
 use crate::lookups::{LookupRecord, Lookups};
 use crate::message_digest::MessageDigest;
@@ -21,13 +22,15 @@ use crate::metrics::Metrics;
 use crate::open_task::{Continuation, OpenTask};
 use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
-use crate::{ConversationError, ConversationName, Exchange};
+use crate::{ConversationError, ConversationName, Exchange, ModelCall};
 
 /// Records how an exchange ends: as failed if it is dropped before a reply is recorded.
 pub(crate) struct ExchangeRecorder {
     exchange: Option<Box<Exchange>>,
     metrics: Arc<Metrics>,
     keys: Arc<ClientKeys>,
+    /// A snapshot that is being taken of a workspace.
+    checkpoint: Option<PendingCheckpoint>,
 }
 
 /// The recorded reason if the client disconnected before a reply.
@@ -43,6 +46,20 @@ impl ExchangeRecorder {
             exchange: Some(exchange),
             metrics,
             keys,
+            checkpoint: None,
+        }
+    }
+
+    /// Begins to take a snapshot of a workspace, if that is due.
+    pub fn begin_checkpoint(&mut self, core: &Arc<Core>, call: &ModelCall) {
+        let begun = self.look(|exchange| PendingCheckpoint::begin(core, call, exchange));
+        self.checkpoint = begun.flatten();
+    }
+
+    /// Waits for the snapshot, but not for ever.
+    pub async fn wait_for_checkpoint(&mut self) {
+        if let Some(checkpoint) = self.checkpoint.take() {
+            checkpoint.wait().await;
         }
     }
 
@@ -89,6 +106,7 @@ impl ExchangeRecorder {
                     exchange: None,
                     metrics,
                     keys,
+                    checkpoint: None,
                 };
                 (gone, None)
             }

@@ -16,7 +16,6 @@ use infold_wire::{ProviderError, Wire};
 use tokio::task::spawn_blocking;
 
 use crate::body::{BodyError, read_body};
-use crate::checkpoints::PendingCheckpoint;
 use crate::client_body::{ClientBody, ReplyStart, ReplyTee, Response, read_up_to};
 use crate::content_coding::decode_beginning;
 use crate::conversations::{Blocking, CallStage};
@@ -186,8 +185,7 @@ impl ProxiedRequest<'_> {
                 };
             }
         };
-        let core = &self.state.conversations.core;
-        let mut checkpoint = PendingCheckpoint::begin(core, &call, &recorder);
+        recorder.begin_checkpoint(&self.state.conversations.core, &call);
         let is_stream = recorder
             .look(|exchange| exchange.is_stream())
             .unwrap_or(false);
@@ -203,12 +201,7 @@ impl ProxiedRequest<'_> {
             };
             let is_packed = !unpacked || is_untouched;
             let refusal = match self.attempt(sent, is_packed, is_stream, recorder).await {
-                SendOutcome::Answered(response) => {
-                    if let Some(checkpoint) = checkpoint.take() {
-                        checkpoint.wait().await;
-                    }
-                    return *response;
-                }
+                SendOutcome::Answered(response) => return *response,
                 SendOutcome::Refused(refusal, unused) => {
                     recorder = unused;
                     *refusal
@@ -273,7 +266,7 @@ impl ProxiedRequest<'_> {
         sent: Vec<BodyPart>,
         is_packed: bool,
         is_stream: bool,
-        recorder: ExchangeRecorder,
+        mut recorder: ExchangeRecorder,
     ) -> SendOutcome {
         let lookups = recorder.look(|exchange| exchange.lookups.clone());
         let sent = self.send_with_lookups(sent, is_packed, lookups.flatten());
@@ -297,6 +290,8 @@ impl ProxiedRequest<'_> {
             };
             return SendOutcome::Refused(Box::new(refusal), recorder);
         }
+        // It stands before the reply in the log, and the client changes no file before it has the reply.
+        recorder.wait_for_checkpoint().await;
         let is_stream = is_stream || has_stream_type(&answer.headers);
         let headers = recorder
             .look(|exchange| exchange.headers())

@@ -18,29 +18,96 @@ fn files_are_kept_listed_compared_and_put_back() {
         checkpoint list T1
         ",
     );
-    insta::assert_snapshot!(story, @"");
+    insta::assert_snapshot!(story, @r"
+    $ infold checkpoint T1
+    ! error: the task has no workspace: none was named, and it was not made in a directory
+    ! hint: `infold checkpoint t1······ --workspace DIR` names it, and is remembered
+    [2]
+    $ infold checkpoint T1 --workspace work
+    e1: checkpoint 1 of work: 1 added, 0 changed, 0 removed
+    $ infold checkpoint T1
+    nothing changed since checkpoint 1
+    $ infold checkpoint list T1
+    event  after  time                 checkpoint  why      files
+    e1         4  YYYY-MM-DD hh:mm:ss  1           command  1 added, 0 changed, 0 removed
+    ");
     fs::write(work.join("a.txt"), "one\n2\n").unwrap();
     fs::write(work.join("b.txt"), "new\n").unwrap();
-    insta::assert_snapshot!(home.tell("
+    let story = home.tell(
+        "
         diff T1 4..now
         diff T1 4.. --stat
         rewind T1 --files --to 4 --dry-run
         rewind T1 --files --to 2
-        rewind T1 --to 4 --dry-run
         checkpoint T1
         log T1
-        "), @"");
+        ",
+    );
+    insta::assert_snapshot!(story, @r"
+    $ infold diff T1 4..now
+    diff --git a/a.txt b/a.txt
+    index 814f4a4..99b356d 100644
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -1,2 +1,2 @@
+     one
+    -two
+    +2
+    diff --git a/b.txt b/b.txt
+    new file mode 100644
+    index 0000000..3e75765
+    --- /dev/null
+    +++ b/b.txt
+    @@ -0,0 +1 @@
+    +new
+    $ infold diff T1 4.. --stat
+     a.txt | 2 +-
+     b.txt | 1 +
+     2 files changed, 2 insertions(+), 1 deletion(-)
+    $ infold rewind T1 --files --to 4 --dry-run
+    modified a.txt
+    removed  b.txt
+    $ infold rewind T1 --files --to 2
+    ! error: no checkpoint at or before that point; the first one is e1
+    ! hint: `infold checkpoint list t1······` shows what is kept; without --files, and with --no-files of `undo` and `redo`, files stay as they are
+    [2]
+    $ infold checkpoint T1
+    e2: checkpoint 2 of DIR/work: 1 added, 1 changed, 0 removed
+    $ infold log T1
+    1        user   a                                                                           5 tokens
+    2        model  b                                                                           5 tokens
+    3        user   c                                                                           5 tokens
+    4        model  d                                                                           5 tokens
+    e1       checkpoint 1 of DIR/work: 1 added, 0 changed, 0 removed (command)
+    e2       checkpoint 2 of DIR/work: 1 added, 1 changed, 0 removed (command)
+    ");
     let changes = home.objects("diff T1 e1..e2");
     assert_eq!(
         changes[0]["files"][0],
         json!({"path": "a.txt", "change": "modified"})
     );
     let before = tree(&work);
-    insta::assert_snapshot!(home.tell("
+    let story = home.tell(
+        "
         rewind T1 --files --to e1
         undo T1
         undo T1
-        "), @"");
+        ",
+    );
+    insta::assert_snapshot!(story, @r"
+    $ infold rewind T1 --files --to e1
+    rewound to e1: 0 messages hidden, none lost; view 20 → 20 tokens; 1 file written, 1 removed (undo: infold undo t1······)
+    ! wrote a.txt
+    ! removed b.txt
+    $ infold undo T1
+    undid e3; view 20 → 20 tokens; 2 files written, 0 removed (redo: infold redo t1······)
+    ! wrote a.txt
+    ! wrote b.txt
+    $ infold undo T1
+    ! error: nothing to undo
+    ! hint: `infold log t1······` shows the steps
+    [1]
+    ");
     assert_eq!(tree(&work), before);
 }
 
@@ -128,7 +195,7 @@ fn two_tasks_of_one_workspace_and_a_fork_share_what_is_common() {
     assert_eq!(fs::read(work.join("a")).unwrap(), b"two");
     // What belongs to a task goes with it, and the others keep theirs.
     done(&home, "task delete T2 --yes");
-    done(&home, "rewind T3 --files --to 5");
+    done(&home, "rewind T3 --files --to e2");
     assert_eq!(fs::read(work.join("a")).unwrap(), b"three");
     done(&home, "checkpoint gc");
     done(&home, "verify");
@@ -149,14 +216,41 @@ fn more(home: &crate::Home) -> String {
 #[test]
 fn a_point_before_the_first_checkpoint_is_refused() {
     let (home, _) = home();
-    insta::assert_snapshot!(home.tell("
+    let story = home.tell(
+        "
         rewind T1 --files --to 2
         diff T1 2..now
         checkpoint T1 --workspace work
         rewind T1 --files --to 2
         rewind T1 --files --to 9
         diff T1 x..3
-        "), @"");
+        ",
+    );
+    insta::assert_snapshot!(story, @r"
+    $ infold rewind T1 --files --to 2
+    ! error: the task has no checkpoints
+    ! hint: `infold checkpoint list t1······` shows what is kept; without --files, and with --no-files of `undo` and `redo`, files stay as they are
+    [2]
+    $ infold diff T1 2..now
+    ! error: the task has no checkpoints
+    ! hint: `infold checkpoint list t1······` shows what is kept
+    [2]
+    $ infold checkpoint T1 --workspace work
+    e1: checkpoint 1 of work: 0 added, 0 changed, 0 removed
+    $ infold rewind T1 --files --to 2
+    ! error: no checkpoint at or before that point; the first one is e1
+    ! hint: `infold checkpoint list t1······` shows what is kept; without --files, and with --no-files of `undo` and `redo`, files stay as they are
+    [2]
+    $ infold rewind T1 --files --to 9
+    ! error: message 9 does not exist; the last one is 4
+    ! hint: `infold log t1······` shows all messages and events
+    [2]
+    $ infold diff T1 x..3
+    ! error: invalid value 'x..3' for '<A..B>': `x` is neither a seq (32), an event (e3) nor a time (2026-11-15T12:00Z), and not `now`
+    !
+    ! For more information, try '--help'.
+    [2]
+    ");
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn a_task_goes_on_without_git_and_says_so_once() {
         "{said}"
     );
     assert_eq!(fs::read(work.join("a.txt")).unwrap(), b"two\n");
-    assert!(!home.contexts().join("checkpoints").exists());
+    assert_eq!(home.objects("checkpoint list @").len(), 0);
 }
 
 #[test]

@@ -1,0 +1,12 @@
+//! Snapshots of directories and their restoration, on real files with a real git.
+
+#![allow(dead_code)]
+mod damage;
+mod edits;
+mod faults;
+mod kill;
+mod laws;
+mod redact;
+mod snapshots;
+mod tree;
+mod world;

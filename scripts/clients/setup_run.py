@@ -170,6 +170,8 @@ class Machine:
         self.home, self.bin, self.work = (os.path.join(self.directory, part) for part in ("home", "bin", "work"))
         for directory in (self.home, self.bin, self.work):
             os.makedirs(directory)
+        # A project of its own: some agents look for one above, and write into it.
+        subprocess.run(["git", "init", "--quiet", self.work], check=True)
         os.symlink(os.path.join(args.clients, self.agent["program"]), os.path.join(self.bin, self.agent.get("name", name)))
         os.symlink(args.infold, os.path.join(self.bin, "infold"))
         clean = agents.clean(self.home)

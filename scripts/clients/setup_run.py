@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -142,6 +143,17 @@ def everything(home):
     return found
 
 
+def end_leftovers(home):
+    """Ends what an agent left running in its home."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if b"HOME=" + home.encode() in file.read().split(b"\0"):
+                    os.kill(int(name), signal.SIGKILL)
+        except (OSError, ProcessLookupError):
+            pass
+
+
 def free_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -158,6 +170,8 @@ class Machine:
         self.home, self.bin, self.work = (os.path.join(self.directory, part) for part in ("home", "bin", "work"))
         for directory in (self.home, self.bin, self.work):
             os.makedirs(directory)
+        # A project of its own: some agents look for one above, and write into it.
+        subprocess.run(["git", "init", "--quiet", self.work], check=True)
         os.symlink(os.path.join(args.clients, self.agent["program"]), os.path.join(self.bin, self.agent.get("name", name)))
         os.symlink(args.infold, os.path.join(self.bin, "infold"))
         clean = agents.clean(self.home)
@@ -240,6 +254,7 @@ def from_nothing(args, name, model):
         seconds = time.time() - began
     finally:
         server.stop()
+        end_leftovers(machine.home)
     listed = subprocess.run([args.infold, "task", "list", "--json"], env=env, capture_output=True, text=True)
     titles = [json.loads(line).get("title") or "" for line in listed.stdout.splitlines()]
     checked = any(f"Hello from {name}" in title for title in titles)

@@ -5,22 +5,24 @@ mod server;
 mod scripted_model;
 mod proof;
 mod check;
+mod report;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use infold::Config;
 use infold_setup::{
-    Agent, ApplyError, FileChange, Plan, PlanError, Restored, ServerEntry, State, Surroundings,
-    Target, diff, file_changes, read_file, undo_agent, write_agent,
+    Agent, ApplyError, Plan, PlanError, Restored, ServerEntry, State, Surroundings, Target,
+    file_changes, read_file, undo_agent, write_agent,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::config::{user_directory, with_tilde};
 use crate::error::{CliError, CliResult};
 use crate::mcp::command_entry;
-use crate::output::{BAD, DIM, GOOD, Output, note, one_line, paint, printable, say};
+use crate::output::{DIM, Output, note, one_line, paint, say};
 use crate::serve::DEFAULT_PORT;
+use report::{report_changes, report_refusal};
 
 /// The arguments of `infold setup`.
 #[derive(Debug, Args)]
@@ -233,11 +235,11 @@ fn overview(context: &Context<'_>, state: &State, out: &mut Output) -> CliResult
         match changes {
             Ok((files, notes)) => {
                 if files.is_empty() {
-                    out_of(out, *agent, "configured", &[], &notes)?;
+                    report_changes(out, *agent, "configured", &[], &notes)?;
                     continue;
                 }
                 names.push(agent.name());
-                out_of(out, *agent, "would change", &files, &notes)?;
+                report_changes(out, *agent, "would change", &files, &notes)?;
             }
             Err(error) => report_refusal(out, *agent, &error)?,
         }
@@ -261,61 +263,6 @@ fn overview(context: &Context<'_>, state: &State, out: &mut Output) -> CliResult
         );
     }
     Ok(())
-}
-
-/// Prints the state of an agent and its changes.
-fn out_of(
-    out: &mut Output,
-    agent: Agent,
-    state: &str,
-    files: &[FileChange],
-    notes: &[String],
-) -> CliResult {
-    if out.is_json() {
-        let file = |change: &FileChange| json!({"file": change.file.display().to_string(), "diff": diff(&change.before, &change.after)});
-        let files: Vec<Value> = files.iter().map(file).collect();
-        return out.object(
-            &json!({"agent": agent.name(), "state": state, "files": files, "notes": notes}),
-        );
-    }
-    if files.is_empty() {
-        out.line(format!("  {state}: there is nothing to change"))?;
-    }
-    for change in files {
-        let name = with_tilde(change.file.display().to_string());
-        let is_new = if change.before.is_empty() {
-            " (new)"
-        } else {
-            ""
-        };
-        out.line(format!("  {name}{is_new}"))?;
-        for line in diff(&change.before, &change.after) {
-            let style = if line.starts_with('+') { GOOD } else { BAD };
-            out.line(format!("    {}", paint(style, cut(&line))))?;
-        }
-    }
-    for text in notes {
-        out.line(format!("  {}", paint(DIM, format!("note: {text}"))))?;
-    }
-    Ok(())
-}
-
-/// A line as it stands, without control characters and not too long for a screen.
-fn cut(line: &str) -> String {
-    const MAX_COLUMNS: usize = 200;
-    let line = printable(line);
-    match line.char_indices().nth(MAX_COLUMNS) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
-    }
-}
-
-fn report_refusal(out: &mut Output, agent: Agent, error: &ApplyError) -> CliResult {
-    let text = error.to_string();
-    if out.is_json() {
-        return out.object(&json!({"agent": agent.name(), "state": "refused", "reason": text}));
-    }
-    out.line(format!("  {}", paint(BAD, format!("not changed: {text}"))))
 }
 
 /// Writes what was planned, starts the server, and proves that requests arrive.
@@ -360,7 +307,7 @@ fn write(
                 } else {
                     "written"
                 };
-                out_of(out, *agent, what, &files, &notes)?;
+                report_changes(out, *agent, what, &files, &notes)?;
                 written.push(*agent);
             }
             Err(error) => {

@@ -165,6 +165,25 @@ fn an_agent_that_does_not_arrive_is_said_to() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn what_an_agent_leaves_running_is_ended_with_its_proof() {
+    let machine = Machine::new();
+    let id = machine.path("id");
+    // A daemon that holds the output open.
+    let left = format!("setsid sleep 600 &\necho $! > {}\n", id.display());
+    machine.program(
+        "bin/claude",
+        &CLAUDE.replace("cat <&3\n", &format!("cat <&3\n{left}")),
+    );
+    let (code, said) = machine.setup(&format!("--write claude --port {}", free_port()));
+    assert_eq!(code, 0, "{said}");
+    let id = fs::read_to_string(id).expect("an id");
+    let state = fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
+    // Nobody may have waited for it yet.
+    assert!(state.is_empty() || state.contains(") Z "), "{state}");
+}
+
+#[test]
 fn the_server_is_a_unit_of_systemd() {
     let machine = Machine::new();
     machine.program("bin/claude", CLAUDE);
@@ -191,11 +210,7 @@ fn the_server_is_a_unit_of_systemd() {
         "--user show-environment\n--user daemon-reload\n--user enable --now infold.service\n\
          --user disable --now infold.service\n--user daemon-reload\n"
     );
-    assert!(
-        !machine
-            .path("home/.config/systemd/user/infold.service")
-            .exists()
-    );
+    assert!(!machine.path("home/.config").exists());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::text::{Patch, bom, insert_lines, line_stop, position, remove_lines};
+use crate::text::{Patch, bom, insert_lines, position, remove_lines};
 use crate::tree::{Form, Member, Node, NodeKind, Step, normal, remove_in, set_in};
 use crate::{dotenv, flow, json, toml, yaml};
 
@@ -340,6 +340,5 @@ fn remove(
 /// Returns whether nothing is in a text but white space, brackets and a byte order mark.
 pub fn is_blank(syntax: Syntax, text: &str) -> bool {
     let body = text[bom(text)..].trim();
-    let _ = line_stop(text, 0);
     body.is_empty() || syntax == Syntax::Json && body.starts_with('{') && body[1..].trim() == "}"
 }

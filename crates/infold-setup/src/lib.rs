@@ -37,7 +37,10 @@ pub use edit::{
     Applied, Around, EditError, Syntax, SyntaxError, Unset, get, is_blank, path_text, read, set,
     unset,
 };
-pub use file::{FileError, check_writable, read as read_file, replace as replace_file};
+pub use file::{
+    FileError, check_writable, missing_directories, read as read_file, remove as remove_file,
+    replace as replace_file,
+};
 pub use mcp::{McpForm, ServerEntry};
 pub use state::{AgentRecord, FileRecord, State, StateError};
 pub use tree::Step;

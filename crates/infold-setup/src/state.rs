@@ -15,6 +15,8 @@ pub struct State {
     pub agents: Vec<AgentRecord>,
     /// The unit of the server, if one was installed.
     pub unit: Option<PathBuf>,
+    /// The directories that were made for the unit, outermost first.
+    pub unit_directories: Vec<PathBuf>,
     /// The directories that were made for the record itself, outermost first.
     directories: Vec<PathBuf>,
 }
@@ -89,6 +91,7 @@ impl State {
         Ok(State {
             agents: agents.ok_or_else(|| damaged("a member is missing".to_owned()))?,
             unit: value["unit"].as_str().map(PathBuf::from),
+            unit_directories: paths(&value["unit_directories"]),
             directories: paths(&value["directories"]),
         })
     }
@@ -102,13 +105,12 @@ impl State {
         if current.is_none() {
             self.directories = file::missing_directories(path);
         }
-        let directories: Vec<String> = self
-            .directories
-            .iter()
-            .map(|dir| dir.display().to_string())
-            .collect();
+        let names = |paths: &[PathBuf]| -> Vec<String> {
+            paths.iter().map(|dir| dir.display().to_string()).collect()
+        };
+        let (directories, of_unit) = (names(&self.directories), names(&self.unit_directories));
         let agents: Vec<Value> = self.agents.iter().map(AgentRecord::to_json).collect();
-        let value = json!({"version": VERSION, "agents": agents, "directories": directories, "unit": self.unit.as_ref().map(|unit| unit.display().to_string())});
+        let value = json!({"version": VERSION, "agents": agents, "directories": directories, "unit_directories": of_unit, "unit": self.unit.as_ref().map(|unit| unit.display().to_string())});
         let text = format!("{value:#}\n");
         match current {
             Some(current) => file::replace(&current, &text)?,

@@ -1,6 +1,7 @@
 //! Proves that an agent's requests arrive: its own program, its configuration, a scripted model.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -81,7 +82,7 @@ fn try_it(
         .env("TERM", "dumb")
         .env("NO_COLOR", "1");
     command.envs(variables(agent, &copies));
-    let ran = Run::new(command)?;
+    let ran = Run::new(command, &home)?;
     let seconds = began.elapsed().as_secs_f64();
     match proxy.task_with(PROMPT)? {
         Some(task) if ran.said.contains(SENTENCE) => Ok(Proof::Seen { task, seconds }),
@@ -367,7 +368,8 @@ struct Run {
 }
 
 impl Run {
-    fn new(mut command: Command) -> std::io::Result<Run> {
+    /// Runs a program to its end; what it left running in its home directory is ended, too.
+    fn new(mut command: Command, home: &Path) -> std::io::Result<Run> {
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -389,6 +391,8 @@ impl Run {
             }
             std::thread::sleep(Duration::from_millis(20));
         };
+        // Before its output is read to the end: what is left may hold it open.
+        end_leftovers(home);
         let said = readers
             .into_iter()
             .flatten()
@@ -401,6 +405,29 @@ impl Run {
     fn end(&self) -> String {
         let last = self.said.trim().lines().next_back().unwrap_or_default();
         format!("{}: {}", self.status, infold_wire::shorten(last, 300))
+    }
+}
+
+/// Ends the processes that have this home directory: some agents leave a daemon behind.
+fn end_leftovers(home: &Path) {
+    let mut wanted = b"HOME=".to_vec();
+    wanted.extend(home.as_os_str().as_bytes());
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return;
+    };
+    for process in processes.flatten() {
+        let id = process.file_name().to_string_lossy().parse().ok();
+        let Some(id) = id.and_then(rustix::process::Pid::from_raw) else {
+            continue;
+        };
+        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        if environment
+            .split(|byte| *byte == 0)
+            .any(|one| one == wanted)
+        {
+            // It may have ended by itself meanwhile.
+            let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use infold_setup::State;
+use infold_setup::{State, missing_directories, remove_file};
 use serde_json::json;
 
 use super::Context;
@@ -93,6 +93,7 @@ pub fn start(
             );
         } else {
             state.unit = Some(unit.clone());
+            state.unit_directories = missing_directories(&unit);
             state.save(&context.state_file).map_err(CliError::store)?;
             write_unit(&unit, &serve_words(context)).map_err(|error| {
                 CliError::store(format!("{}: {error}", unit.display()))
@@ -122,12 +123,8 @@ pub fn remove(state: &mut State, state_file: &Path, out: &mut Output) -> CliResu
     if !systemctl(&["disable", "--now", "infold.service"]) {
         note(out.is_json(), "systemd did not stop the server");
     }
-    match std::fs::remove_file(&unit) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(CliError::store(format!("{}: {error}", unit.display())));
-        }
-        _ => {}
-    }
+    let directories = std::mem::take(&mut state.unit_directories);
+    remove_file(&unit, &directories).map_err(CliError::store)?;
     systemctl(&["daemon-reload"]);
     state.save(state_file).map_err(CliError::store)?;
     let object = json!({"unit": unit.display().to_string(), "undone": "removed"});

@@ -9,11 +9,6 @@ use crate::edit::{Syntax, read};
 use crate::mcp::McpForm;
 use crate::tree::Step;
 
-/// Where requests go that are paid by a ChatGPT subscription, and below which path. The path has no
-/// version, and so it is the client's: the proxy passes it on as it is.
-const CHATGPT: &str = "https://chatgpt.com";
-const CHATGPT_PATH: &str = "/backend-api/codex";
-
 pub(super) fn directory(at: &Surroundings<'_>) -> PathBuf {
     at.named("CODEX_HOME", ".codex")
 }
@@ -25,18 +20,16 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
     if provider == "openai" {
         let path = Step::keys(&["openai_base_url"]);
         let own = config.get(&path);
-        let is_ours = |url: &String| url.ends_with(CHATGPT_PATH) && url.starts_with(to.base);
-        let is_free = own.as_ref().is_none_or(is_ours);
+        // Another address that is there already was chosen with the login.
+        let is_free = own.is_none_or(|url| url.starts_with(to.base));
         if is_free && has_chatgpt_login(at) {
-            plan.address(&config, path, to, CHATGPT_PATH, "responses")?;
-            plan.upstream(&config.file, "responses", CHATGPT)?;
-            let text = format!(
-                "Codex is signed in with ChatGPT: the proxy sends its requests to {CHATGPT}, with its login"
-            );
-            plan.notes.push(text);
-        } else {
-            plan.address(&config, path, to, "/v1", "responses")?;
+            return Err(PlanError::Impossible(
+                "Codex is signed in with ChatGPT: it asks ChatGPT where its workspace's backend is, and that is no \
+                 address to stand at; `codex login --with-api-key` signs in with a key"
+                    .to_owned(),
+            ));
         }
+        plan.address(&config, path, to, "/v1", "responses")?;
     } else {
         let path = Step::keys(&["model_providers", &provider, "base_url"]);
         if config.get(&path).is_none() {

@@ -1,0 +1,177 @@
+//! Puts a plan together: values to set, addresses that were there before, the server of recall.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Change, Plan, PlanError, Surroundings, Target, Upstream, UpstreamProblem, empty};
+use crate::edit::{Syntax, get, read};
+use crate::mcp::McpForm;
+use crate::tree::Step;
+
+/// A file of configuration that was read.
+pub(super) struct Document {
+    pub file: PathBuf,
+    pub syntax: Syntax,
+    pub text: String,
+    pub value: Value,
+    pub is_missing: bool,
+}
+
+impl Document {
+    /// Returns a text at a path of keys, if there is one that is not empty.
+    pub(super) fn get(&self, path: &[Step]) -> Option<String> {
+        let found = get(self.syntax, &self.text, path).ok()??;
+        let text = match found {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    pub(super) fn key(&self, path: &[&str]) -> Option<String> {
+        self.get(&Step::keys(path))
+    }
+
+    pub(super) fn change(&self, path: Vec<Step>, value: Value) -> Change {
+        Change {
+            file: self.file.clone(),
+            syntax: self.syntax,
+            path,
+            value,
+        }
+    }
+}
+
+impl Plan {
+    /// Sets an address; one that is there already becomes the upstream of an API.
+    pub(super) fn address(
+        &mut self,
+        document: &Document,
+        path: Vec<Step>,
+        to: &Target<'_>,
+        suffix: &str,
+        api: &'static str,
+    ) -> Result<(), PlanError> {
+        let value = format!("{}{suffix}", to.base);
+        if !self.apis.contains(&api) {
+            self.apis.push(api);
+        }
+        if let Some(before) = document.get(&path).filter(|before| *before != value) {
+            self.upstream(&document.file, api, &before)?;
+        }
+        self.changes.push(document.change(path, value.into()));
+        Ok(())
+    }
+
+    pub(super) fn upstream(
+        &mut self,
+        file: &Path,
+        api: &'static str,
+        url: &str,
+    ) -> Result<(), PlanError> {
+        let failed = |problem| PlanError::Upstream {
+            file: file.to_owned(),
+            problem,
+        };
+        if let Some(upstream) = Upstream::of(api, url).map_err(failed)? {
+            upstream.add_to(&mut self.upstreams).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Notes in the proxy's own configuration where it sends requests on, unless that would change what
+    /// it does for others. `others` has the APIs that other agents use, and where to, if not to the API's own address.
+    pub fn forward(
+        &mut self,
+        at: &Surroundings<'_>,
+        config: PathBuf,
+        others: &[(String, String)],
+    ) -> Result<(), PlanError> {
+        let failed = |file: &Path, problem| PlanError::Upstream {
+            file: file.to_owned(),
+            problem,
+        };
+        let config = at.document(config, Syntax::Yaml)?;
+        for api in self.apis.clone() {
+            let upstream = self.upstreams.iter().find(|upstream| upstream.api == api);
+            let wanted = upstream.map(|upstream| upstream.url.clone());
+            let path = Step::keys(&["serve", "upstreams", api]);
+            let found = config.get(&path);
+            let other = others.iter().find(|(of, _)| of == api);
+            let other = other.map(|(_, url)| url.clone());
+            let of_others = found.clone().or(other);
+            let clash = match (&wanted, &of_others) {
+                (Some(wanted), Some(other)) => wanted != other,
+                // Without an address of its own it is content with one that is configured.
+                _ => false,
+            };
+            if clash {
+                let home = |url: String| {
+                    if url.is_empty() {
+                        "the API's own address".to_owned()
+                    } else {
+                        url
+                    }
+                };
+                let problem = UpstreamProblem::Two {
+                    api,
+                    first: home(of_others.unwrap_or_default()),
+                    second: wanted.unwrap_or_default(),
+                };
+                return Err(failed(&config.file, problem));
+            }
+            match (wanted, found) {
+                (Some(wanted), None) => self.changes.push(config.change(path, wanted.into())),
+                (None, Some(found)) => self.notes.push(format!(
+                    "the proxy sends {api} requests to {found}, as {} says",
+                    config.file.display()
+                )),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the server of `infold mcp`, unless there is one of that name.
+    pub(super) fn server(&mut self, document: &Document, form: McpForm, to: &Target<'_>) {
+        let Some(entry) = to.mcp else { return };
+        let (path, value) = (form.path(), form.value(entry));
+        match get(form.syntax(), &document.text, &path) {
+            Ok(Some(found)) if crate::tree::normal(&found) != crate::tree::normal(&value) => {
+                let name = document.file.display();
+                self.notes.push(format!(
+                    "{name} has another MCP server named infold, which is left as it is"
+                ));
+            }
+            _ => self.changes.push(document.change(path, value)),
+        }
+    }
+}
+
+impl Surroundings<'_> {
+    pub(super) fn text(&self, file: &Path) -> Result<Option<String>, PlanError> {
+        (self.read)(file).map_err(|reason| PlanError::Unreadable {
+            file: file.to_owned(),
+            reason,
+        })
+    }
+
+    /// Reads a file of configuration; one that is not there is empty.
+    pub(super) fn document(&self, file: PathBuf, syntax: Syntax) -> Result<Document, PlanError> {
+        let text = self.text(&file)?;
+        let is_missing = text.is_none();
+        let text = text.unwrap_or_else(|| empty(syntax).to_owned());
+        let value = read(syntax, &text).map_err(|problem| PlanError::Invalid {
+            file: file.clone(),
+            problem,
+        })?;
+        Ok(Document {
+            file,
+            syntax,
+            text,
+            value,
+            is_missing,
+        })
+    }
+}

@@ -65,6 +65,13 @@ use output::Output;
 fn main() -> ExitCode {
     signals::handle_file_size_limit();
     signals::hide_memory();
+    if setup::first_run::is_first_run() {
+        let mut out = Output::new(false);
+        return match first_run(&mut out).and_then(|()| out.finish()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => error.report(false),
+        };
+    }
     let cli = match parse_command_line() {
         Ok(cli) => cli,
         Err(error) => return report_usage_error(&error),
@@ -81,6 +88,16 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => error.report(json),
     }
+}
+
+/// Says what is here, with the configuration and the directory that a command without options would use.
+fn first_run(out: &mut Output) -> CliResult {
+    let named = std::env::var_os("INFOLD_CONFIG").map(std::path::PathBuf::from);
+    let root = std::env::var_os("INFOLD_CONTEXTS").map(std::path::PathBuf::from);
+    let config = config::load(named.as_deref(), root, false)?;
+    let base = config.context_storage.base_dir.value.clone();
+    let contexts = Contexts::new(base, infold_store::Durability::Turn);
+    setup::first_run::print(&contexts, &config, named.as_deref(), out)
 }
 
 fn parse_command_line() -> Result<Cli, clap::Error> {

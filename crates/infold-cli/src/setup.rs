@@ -5,6 +5,7 @@ mod server;
 mod scripted_model;
 mod proof;
 mod check;
+pub mod first_run;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ use crate::serve::DEFAULT_PORT;
 use report::{report_changes, report_refusal};
 
 /// The arguments of `infold setup`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct SetupArgs {
     /// Change the configuration of these agents, start the server and prove that it works
     #[arg(long, value_name = "AGENT", num_args = 1.., conflicts_with_all = ["undo", "check"])]

@@ -339,3 +339,38 @@ fn ids_of_tasks_are_completed_in_the_shell() {
     assert!(script("zsh").contains("':task -- The task:_infold_tasks'"));
     assert!(script("fish").contains("subcommand view\" -f -k -a \"(infold task list"));
 }
+
+/// Runs the command alone on a terminal, as a person who types its name.
+fn alone(home: &Home) -> String {
+    let ran = std::process::Command::new("script")
+        .args(["-qec", env!("CARGO_BIN_EXE_infold"), "/dev/null"])
+        .current_dir(home.path())
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", home.path())
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .output()
+        .expect("util-linux has it");
+    assert!(ran.status.success(), "{ran:?}");
+    String::from_utf8_lossy(&ran.stdout).replace('\r', "")
+}
+
+#[test]
+fn alone_on_a_terminal_it_says_what_is_here_and_what_comes_next() {
+    let home = Home::new();
+    let said = alone(&home);
+    assert!(said.starts_with("Infold stores everything"), "{said}");
+    assert!(said.contains("no tasks yet"), "{said}");
+    assert!(said.contains("\nnext "), "{said}");
+    assert!(said.lines().count() <= 10, "{said}");
+    // Looking creates nothing.
+    assert_eq!(fs::read_dir(home.path()).expect("a home").count(), 0);
+    home.tell("task new --wire openai");
+    let said = alone(&home);
+    assert!(said.contains("1 task in "), "{said}");
+    // A script gets the usual error.
+    let ran = ran(&home, "", &[], "");
+    assert_eq!(ran.code, 2);
+    assert!(stderr(&ran).contains("Usage"), "{}", stderr(&ran));
+}

@@ -79,11 +79,18 @@ impl DirectoryRules {
         self.chain.is_ignored(&path, is_directory)
     }
 
-    /// Returns whether the index tracks a path, or anything below it.
-    pub fn is_tracked(&self, path: &[u8]) -> Tracked {
+    /// Returns whether the index tracks a file, or a directory or anything below it.
+    pub fn is_tracked(&self, path: &[u8], is_directory: bool) -> Tracked {
         let path = self.repository.path_of(path);
         let tracked = &self.repository.tracked;
-        match (tracked.contains(&path), tracked.any_below(&path)) {
+        if !is_directory {
+            return match tracked.contains(&path) {
+                true => Tracked::Itself,
+                false => Tracked::No,
+            };
+        }
+        // What was tracked as a file and is a directory by now is not tracked.
+        match (tracked.is_submodule(&path), tracked.any_below(&path)) {
             (true, _) => Tracked::Itself,
             (false, true) => Tracked::Below,
             (false, false) => Tracked::No,
@@ -146,7 +153,7 @@ impl DirectoryRules {
             rules = rules.with_ignore_file(&at, text.as_deref());
             at = join(&at, name);
             directory.push(name);
-            if rules.is_ignored(&at, true) && rules.is_tracked(&at) == Tracked::No {
+            if rules.is_ignored(&at, true) && rules.is_tracked(&at, true) == Tracked::No {
                 return None;
             }
         }

@@ -33,7 +33,7 @@ impl TargetRules<'_, '_> {
             return true;
         }
         let is_ignored = is_above_ignored || rules.is_ignored(path, is_directory);
-        is_ignored && rules.is_tracked(path) == Tracked::No
+        is_ignored && rules.is_tracked(path, is_directory) == Tracked::No
     }
 
     fn of_directory(&mut self, path: &[u8]) -> (DirectoryRules, bool) {
@@ -49,7 +49,7 @@ impl TargetRules<'_, '_> {
             let (above, _) = split(path);
             let (rules, is_above_ignored) = self.of_directory(above);
             let is_ignored = is_above_ignored || rules.is_ignored(path, true);
-            let is_ignored = is_ignored && rules.is_tracked(path) != Tracked::Itself;
+            let is_ignored = is_ignored && rules.is_tracked(path, true) != Tracked::Itself;
             let handle = self.workspace.directory(path).ok();
             let handle = handle.as_ref().map(|handle| handle.as_fd());
             let rules = rules.of_directory(handle, self.workspace, path, text.as_deref());

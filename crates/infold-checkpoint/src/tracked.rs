@@ -2,12 +2,15 @@
 
 use crate::workspace::is_below;
 
-/// The paths that the index of a repository tracks, relative to its directory and in order.
+/// The paths that the index of a repository tracks, relative to its directory and in order; of each, whether it is a
+/// submodule.
 #[derive(Debug, Default)]
-pub(crate) struct TrackedPaths(Vec<Vec<u8>>);
+pub(crate) struct TrackedPaths(Vec<(Vec<u8>, bool)>);
 
 /// What an entry begins with: times, device, inode, mode, owner and size.
 const STAT_BYTES: usize = 40;
+const MODE_AT: usize = 24;
+const SUBMODULE: [u8; 4] = 0o160_000_u32.to_be_bytes();
 
 impl TrackedPaths {
     /// Reads an index, versions 2 to 4. None if it is damaged or of another kind.
@@ -26,16 +29,24 @@ impl TrackedPaths {
     }
 
     pub fn contains(&self, path: &[u8]) -> bool {
-        self.0
-            .binary_search_by(|known| known.as_slice().cmp(path))
-            .is_ok()
+        self.at(path).is_some()
+    }
+
+    pub fn is_submodule(&self, path: &[u8]) -> bool {
+        self.at(path).is_some_and(|(_, is_submodule)| *is_submodule)
     }
 
     pub fn any_below(&self, path: &[u8]) -> bool {
         let mut below = path.to_owned();
         below.push(b'/');
-        let at = self.0.partition_point(|known| *known < below);
-        self.0.get(at).is_some_and(|known| is_below(known, path))
+        let at = self.0.partition_point(|(known, _)| *known < below);
+        let next = self.0.get(at);
+        next.is_some_and(|(known, _)| is_below(known, path))
+    }
+
+    fn at(&self, path: &[u8]) -> Option<&(Vec<u8>, bool)> {
+        let at = self.0.partition_point(|(known, _)| known.as_slice() < path);
+        self.0.get(at).filter(|(known, _)| known == path)
     }
 }
 
@@ -67,7 +78,8 @@ fn parse(index: &[u8], hash_bytes: usize) -> Option<TrackedPaths> {
         if previous.is_empty() && version < 4 && index.len() < flags_at {
             return None;
         }
-        paths.push(previous.clone());
+        let is_submodule = entry.get(MODE_AT..MODE_AT + 4)? == SUBMODULE;
+        paths.push((previous.clone(), is_submodule));
         let used = entry.len() - name.len() + end;
         // Before version 4 an entry ends with one to eight zeros, at a multiple of eight.
         let length = match version {

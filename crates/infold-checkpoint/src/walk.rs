@@ -129,7 +129,7 @@ impl Walk<'_, '_> {
         }
         let is_ignored = directory.is_ignored || directory.rules.is_ignored(&path, is_directory);
         let tracked = match is_ignored {
-            true => directory.rules.is_tracked(&path),
+            true => directory.rules.is_tracked(&path, is_directory),
             false => Tracked::No,
         };
         if is_ignored && tracked == Tracked::No && !self.is_wanted(&path, is_directory) {

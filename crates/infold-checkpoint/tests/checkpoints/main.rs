@@ -1,6 +1,7 @@
 //! Snapshots of directories and their restoration, on real files with a real git.
 
-#![allow(dead_code)]
+#![allow(clippy::unwrap_used)]
+
 mod damage;
 mod edits;
 mod faults;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use crate::base::Base;
+use crate::base::{Base, replace_file};
 use crate::checkpoints::Checkpoints;
 use crate::compact::{self, bytes_in};
 use crate::error::CheckpointError;
@@ -14,6 +14,26 @@ use crate::import::Import;
 use crate::journal::{Journal, PendingRestore};
 use crate::refs::Refs;
 use crate::repository::{REPOSITORY, Repository, TORN_PREFIX, claimed_by};
+
+/// What is called so is being removed.
+const REMOVED_EXTENSION: &str = "removed";
+
+/// Is there while a repository may hold objects of snapshots that were removed.
+const UNPACKED_FILE: &str = "unpacked";
+
+fn is_removed(directory: &Path) -> bool {
+    directory.extension() == Some(REMOVED_EXTENSION.as_ref())
+}
+
+/// Removes a directory, which another process may be removing too.
+fn remove_directory(directory: &Path) -> Result<(), CheckpointError> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(CheckpointError::io("removed", directory, error))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// What there is of one workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,14 +76,16 @@ impl Checkpoints {
     ///
     /// Damaged repositories that were set aside go as well if their workspace has no other snapshots.
     pub fn forget(&self, tasks: &[Uuid]) -> Result<Forgotten, CheckpointError> {
+        self.remove_leftovers()?;
         let mut forgotten = Forgotten::default();
         for directory in self.directories()? {
             let Some(workspace) = claimed_by(&directory) else {
                 continue;
             };
             let holds_any = |refs: Refs| refs.iter().any(|(at, _)| tasks.contains(&at.task));
+            let is_unpacked = directory.join(UNPACKED_FILE).exists();
             // Damage shows when it is opened.
-            if !Refs::read(&directory.join(REPOSITORY)).map_or(true, holds_any) {
+            if !is_unpacked && !Refs::read(&directory.join(REPOSITORY)).map_or(true, holds_any) {
                 continue;
             }
             let mut repository = Repository::open(&self.settings, &directory, &workspace)?;
@@ -85,8 +107,20 @@ impl Checkpoints {
                 entry.map_err(|error| CheckpointError::io("listed", &self.directory, error))?;
             directories.push(entry.path());
         }
+        directories.retain(|directory| !is_removed(directory));
         directories.sort();
         Ok(directories)
+    }
+
+    /// Removes directories whose removal was cut off.
+    fn remove_leftovers(&self) -> Result<(), CheckpointError> {
+        let Ok(entries) = fs::read_dir(&self.directory) else {
+            return Ok(());
+        };
+        for entry in entries.flatten().filter(|entry| is_removed(&entry.path())) {
+            remove_directory(&entry.path())?;
+        }
+        Ok(())
     }
 }
 
@@ -105,17 +139,23 @@ impl Repository {
         let forgotten: Vec<_> = refs.filter(|at| tasks.contains(&at.task)).collect();
         let snapshots = forgotten.len() as u64;
         if forgotten.len() == self.refs.iter().count() {
-            fs::remove_dir_all(&self.directory)
+            // It disappears in one step: half of it would be found by nobody.
+            let hidden = self.directory.with_extension(REMOVED_EXTENSION);
+            fs::rename(&self.directory, &hidden)
                 .map_err(|error| CheckpointError::io("removed", &self.directory, error))?;
+            remove_directory(&hidden)?;
             return Ok(Forgotten {
                 snapshots,
                 repositories: 1,
                 bytes: before,
             });
         }
-        if forgotten.is_empty() {
+        let unpacked = self.directory.join(UNPACKED_FILE);
+        if forgotten.is_empty() && !unpacked.exists() {
             return Ok(Forgotten::default());
         }
+        // A crash leaves objects that nothing refers to; the next removal packs them away.
+        replace_file(&unpacked, b"")?;
         let mut import = Import::start(&self.git)?;
         for at in &forgotten {
             import.delete_ref(*at)?;
@@ -127,6 +167,8 @@ impl Repository {
             Base::remove(&self.directory)?;
         }
         compact::pack(self)?;
+        fs::remove_file(&unpacked)
+            .map_err(|error| CheckpointError::io("removed", &unpacked, error))?;
         Ok(Forgotten {
             snapshots,
             repositories: 0,

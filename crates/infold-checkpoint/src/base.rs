@@ -116,6 +116,16 @@ impl Base {
     }
 }
 
+/// Reads it as it is; none if there is none.
+pub(crate) fn read_bytes(directory: &Path) -> Option<Vec<u8>> {
+    fs::read(directory.join(NAME)).ok()
+}
+
+/// Puts back what [`read_bytes`] returned.
+pub(crate) fn write_bytes(directory: &Path, bytes: &[u8]) -> Result<(), CheckpointError> {
+    replace_file(&directory.join(NAME), bytes)
+}
+
 /// Writes a private file whole, or leaves what was there.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), CheckpointError> {
     let temporary = path.with_extension("new");

@@ -39,6 +39,12 @@ pub(crate) fn pack(repository: &Repository) -> Result<Compacted, CheckpointError
     Ok(Compacted { before, after })
 }
 
+/// Drops what no snapshot holds and is in no pack.
+pub(crate) fn prune(repository: &Repository) -> Result<(), CheckpointError> {
+    let git = &repository.git;
+    git.read(DOING, ["prune", "--expire=now"]).map(drop)
+}
+
 /// Packs the latest snapshots together, if there are many. A pack is written again only together with as much that is
 /// newer, so each object is written a number of times that is logarithmic in the size of the repository.
 pub(crate) fn if_due(repository: &Repository) -> Result<(), CheckpointError> {

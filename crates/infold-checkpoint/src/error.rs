@@ -107,6 +107,9 @@ pub enum WorkspaceProblem {
     /// It is `/`.
     #[error("it is the root of the file system")]
     Root,
+    /// It shows processes and devices, no files.
+    #[error("it shows processes and devices, no files")]
+    System,
     /// It is the user's home directory.
     #[error("it is the home directory")]
     Home,

@@ -33,6 +33,7 @@ mod checkpoints;
 mod shadow;
 mod id;
 mod snapshot;
+mod passing;
 mod restore;
 mod changes;
 mod all;

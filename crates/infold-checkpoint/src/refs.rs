@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
@@ -74,6 +74,16 @@ pub(crate) fn name_of(at: SnapshotRef) -> String {
     format!("{PREFIX}{}/{}", at.task, at.number)
 }
 
+/// Returns the loose refs that name no object, as a file system leaves them after a power cut.
+pub(crate) fn broken(repository: &Path) -> Result<Vec<(SnapshotRef, PathBuf)>, CheckpointError> {
+    let mut found = loose(repository)?;
+    found.retain(|(_, path)| match fs::read(path) {
+        Ok(text) => ObjectId::parse(text.trim_ascii_end()).is_none(),
+        Err(_) => path.is_dir(),
+    });
+    Ok(found)
+}
+
 /// Returns the highest number that any ref of a repository has, also of a damaged one.
 pub(crate) fn highest_number(repository: &Path) -> u64 {
     let packed = packed(repository).unwrap_or_default();
@@ -98,7 +108,7 @@ fn packed(repository: &Path) -> Result<Vec<(String, String)>, CheckpointError> {
         .collect())
 }
 
-fn loose(repository: &Path) -> Result<Vec<(SnapshotRef, std::path::PathBuf)>, CheckpointError> {
+fn loose(repository: &Path) -> Result<Vec<(SnapshotRef, PathBuf)>, CheckpointError> {
     let mut found = Vec::new();
     for task in names_in(&repository.join(PREFIX))? {
         let directory = repository.join(PREFIX).join(&task);

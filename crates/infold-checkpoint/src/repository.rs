@@ -45,6 +45,10 @@ const WORKSPACE_FILE: &str = "workspace";
 const FLOOR_FILE: &str = "floor";
 const DAMAGED_FILE: &str = "damaged";
 
+/// What stands in files that git writes when it makes a repository.
+const HEAD: &str = "ref: refs/heads/main\n";
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
+
 impl Repository {
     /// Opens the repository of a workspace, and makes it if there is none yet.
     pub fn open(
@@ -102,6 +106,7 @@ impl Repository {
     fn load(&mut self) -> Result<(), CheckpointError> {
         let repository = self.directory.join(REPOSITORY);
         if repository.exists() {
+            self.mend()?;
             let damage = self.cheap_damage();
             if let Some(what) = damage {
                 self.set_aside(&what)?;
@@ -112,6 +117,40 @@ impl Repository {
         }
         self.remove_leftovers();
         self.refs = Refs::read(&repository)?;
+        Ok(())
+    }
+
+    /// Puts right what costs no snapshot, or one alone: files that git writes once, and refs that name no object.
+    fn mend(&mut self) -> Result<(), CheckpointError> {
+        let repository = self.git.directory().to_owned();
+        for (name, text) in [("HEAD", HEAD), ("config", CONFIG)] {
+            let path = repository.join(name);
+            let is_well = match name {
+                "HEAD" => path.exists(),
+                _ => fs::read_to_string(&path).is_ok_and(|text| text.contains("bare = true")),
+            };
+            if !is_well {
+                replace_file(&path, text.as_bytes())?;
+                self.warn(format!("`{name}` of the checkpoints was damaged and written anew"));
+            }
+        }
+        for (at, path) in refs::broken(&repository)? {
+            let aside = self.torn_directory()?;
+            let name = format!("{}-{}", at.task, at.number);
+            fs::rename(&path, aside.join(name))
+                .map_err(|error| CheckpointError::io("set aside", &path, error))?;
+            self.number_floor = self.number_floor.max(at.number);
+            replace_file(
+                &self.directory.join(FLOOR_FILE),
+                self.number_floor.to_string().as_bytes(),
+            )?;
+            self.warn(format!(
+                "checkpoint {} of task {} was damaged and set aside in `{}`",
+                at.number,
+                at.task,
+                aside.display()
+            ));
+        }
         Ok(())
     }
 
@@ -246,7 +285,7 @@ impl Repository {
     }
 
     /// Removes what processes left that were killed. None is left that still writes: each of git's has the lock, too.
-    fn remove_leftovers(&self) {
+    pub fn remove_leftovers(&self) {
         remove_crash_reports(&self.git);
         let repository = self.git.directory();
         for directory in ["", "refs", "objects/pack"] {

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::about::LeftOutReason;
 use crate::carry_out::CarryOut;
+use crate::changes::{ChangeKind, FileChange};
 use crate::error::CheckpointError;
 use crate::id::SnapshotRef;
 use crate::journal::{Journal, PendingRestore};
@@ -194,6 +195,26 @@ impl Shadow {
             ));
         }
         Ok(restored)
+    }
+
+    /// Returns what a restoration of `to` would change if `from` is what is there: without what would be left alone.
+    pub fn planned_changes(
+        &self,
+        from: SnapshotRef,
+        to: SnapshotRef,
+    ) -> Result<Vec<FileChange>, CheckpointError> {
+        let now = self.repository.listing(from)?;
+        let target = self.repository.listing(to)?;
+        let plan = self.plan(&now, &target)?;
+        let removed: BTreeSet<PathBuf> = plan
+            .removed
+            .iter()
+            .map(|path| crate::workspace::to_path(path))
+            .collect();
+        let mut changes = self.changes(from, to)?;
+        changes
+            .retain(|change| change.kind != ChangeKind::Removed || removed.contains(&change.path));
+        Ok(changes)
     }
 
     fn plan(&self, now: &Listing, target: &Listing) -> Result<Plan, CheckpointError> {

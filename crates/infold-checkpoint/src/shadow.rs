@@ -8,6 +8,7 @@ use crate::error::CheckpointError;
 use crate::git;
 use crate::id::SnapshotRef;
 use crate::journal::{Journal, PendingRestore};
+use crate::passing::Passing;
 use crate::repository::Repository;
 use crate::staging::Staging;
 use crate::stat::FileStat;
@@ -20,6 +21,8 @@ pub struct Shadow {
     pub(crate) workspace: Workspace,
     pub(crate) repository: Repository,
     pub(crate) journal: Option<Journal>,
+    /// A snapshot that was taken for a comparison.
+    pub(crate) passing: Option<Passing>,
     pub(crate) max_file_bytes: u64,
     /// The user's ignore rules for all repositories.
     pub(crate) user_excludes: Option<PathBuf>,
@@ -37,11 +40,13 @@ impl Shadow {
         let settings = &checkpoints.settings;
         let mut repository = Repository::open(settings, directory, workspace.path())?;
         let journal = read_journal(&mut repository, &workspace)?;
+        repository.drop_passing(None)?;
         let (home, config) = (settings.home.as_deref(), settings.config_home.as_deref());
         let configured = git::configured_excludes(&settings.git, home, config);
         Ok(Shadow {
             user_excludes: configured.or_else(|| settings.default_excludes()),
             journal,
+            passing: None,
             max_file_bytes: settings.max_file_bytes,
             contexts: Workspace::contexts_stat(&checkpoints.contexts),
             repository,

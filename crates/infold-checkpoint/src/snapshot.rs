@@ -74,6 +74,10 @@ impl Shadow {
         with_files_of: Option<&Listing>,
     ) -> Result<(Snapshot, Listing), CheckpointError> {
         let taken = self.try_snapshot(task, above, with_files_of);
+        if let Err(CheckpointError::Full { .. }) = &taken {
+            // What was written of it fills the disk for everybody else.
+            self.repository.remove_leftovers();
+        }
         match taken {
             Err(CheckpointError::Git { .. } | CheckpointError::Damaged { .. })
                 if with_files_of.is_none() && self.repository.set_aside_if_damaged()? =>

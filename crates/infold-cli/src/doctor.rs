@@ -127,6 +127,8 @@ fn repair_checkpoints(contexts: &Contexts) -> CliResult<Vec<String>> {
             done.extend(files.open(&info.workspace)?.notes);
         }
     }
+    // A removal of a task that was cut off leaves its snapshots.
+    files.collect_garbage()?;
     Ok(done)
 }
 

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use infold_checkpoint::{DiffOptions, FileChange, SnapshotRef};
 use infold_log::steer::{Side, Target};
 use infold_store::Log;
-use uuid::Uuid;
 
 use super::{FileHistory, FilePoint, FileRange, FilesError, OpenShadow};
 
@@ -19,9 +18,6 @@ pub struct Comparison {
     from: SnapshotRef,
     to: SnapshotRef,
 }
-
-/// Snapshots for comparisons belong to no task: `infold checkpoint gc` removes them.
-const SCRATCH_TASK: Uuid = Uuid::nil();
 
 impl FileHistory {
     /// Finds the files of two points.
@@ -61,7 +57,7 @@ impl FileHistory {
         let mut open = self.open(workspace)?;
         let now = match (from, to) {
             (Some(_), Some(_)) => None,
-            _ => Some(open.shadow.snapshot(SCRATCH_TASK, 0)?.at),
+            _ => Some(open.shadow.passing_snapshot()?),
         };
         let at = |point: Option<SnapshotRef>| point.or(now).ok_or(FilesError::NoWorkspace);
         Ok(Comparison {
@@ -73,7 +69,19 @@ impl FileHistory {
     }
 }
 
+impl Drop for Comparison {
+    fn drop(&mut self) {
+        // What could not be removed goes when the checkpoints are opened next.
+        let _ = self.open.shadow.drop_passing();
+    }
+}
+
 impl Comparison {
+    /// Lists the files that a restoration would change.
+    pub fn planned_changes(&self) -> Result<Vec<FileChange>, FilesError> {
+        Ok(self.open.shadow.planned_changes(self.from, self.to)?)
+    }
+
     /// Lists the files that differ.
     pub fn changes(&self) -> Result<Vec<FileChange>, FilesError> {
         Ok(self.open.shadow.changes(self.from, self.to)?)

@@ -58,6 +58,7 @@ impl Contexts {
         let at = match at {
             Some(target) => {
                 let target = log.with_lookups(Side::To, target)?;
+                let target = log.with_checkpoint(target)?;
                 steer::locate(log.state(), Side::To, target, &log).map_err(step)?
             }
             None => log.state().at(),

@@ -66,8 +66,8 @@ impl Contexts {
     /// Removes the files of a task, and what is left of it in the databases.
     fn wipe(&self, id: Uuid, trash: &Path, chains: Option<ChainIndex>) -> Result<(), TaskError> {
         fs::remove_dir_all(trash).map_err(|error| LogError::io(trash, "removed", error))?;
-        self.remove_torn_databases_with(id)?;
         self.checkpoints().forget(&[id])?;
+        self.remove_torn_databases_with(id)?;
         // Its title was in the registry, and its name in the index.
         if let Some(mut chains) = chains {
             chains.purge()?;

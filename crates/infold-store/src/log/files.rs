@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use infold_checkpoint::SnapshotRef;
 use infold_log::steer::{self, Side, Target};
-use infold_log::{EventId, Point};
+use infold_log::{Event, EventId, Point};
 use uuid::Uuid;
 
 use crate::event::{CheckpointLine, RestoreLine, What};
@@ -66,6 +66,28 @@ impl Log {
             next = before;
         }
         Ok(found)
+    }
+
+    /// Returns the target that is meant by one which names a message: right after the checkpoint that shows its effect, if
+    /// nothing but facts stands between. A fork that ended before it would begin with the files of the message before.
+    pub fn with_checkpoint(&self, target: Target) -> Result<Target, LogError> {
+        let Target::Message(seq) = target else {
+            return Ok(target);
+        };
+        let Ok(point) = steer::locate(self.state(), Side::To, target, self) else {
+            return Ok(target);
+        };
+        let mut meant = target;
+        for number in point.event + 1..=self.state().at().event {
+            let line = self.event(EventId::new(number).expect("counted from one"))?;
+            if line.after != seq || line.event() != Event::Fact {
+                break;
+            }
+            if matches!(line.what, What::Checkpoint(_)) {
+                meant = Target::Event(number);
+            }
+        }
+        Ok(meant)
     }
 
     /// Returns what was last recorded of the files up to an event.

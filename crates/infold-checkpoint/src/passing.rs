@@ -1,0 +1,86 @@
+//! A snapshot that is there for a comparison, and goes with it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+
+use uuid::Uuid;
+
+use crate::base::{self, Base};
+use crate::compact;
+use crate::error::CheckpointError;
+use crate::id::SnapshotRef;
+use crate::import::Import;
+use crate::refs::Refs;
+use crate::repository::Repository;
+use crate::shadow::Shadow;
+
+/// Snapshots for comparisons are of no task.
+const PASSING_TASK: Uuid = Uuid::nil();
+
+/// What there was before a snapshot for a comparison.
+#[derive(Debug)]
+pub(crate) struct Passing {
+    /// What was known of files.
+    known_files: Option<Vec<u8>>,
+    packs: BTreeSet<OsString>,
+}
+
+impl Shadow {
+    /// Takes a snapshot for a comparison. [`Shadow::drop_passing`] removes it; if that does not come to be, whoever opens
+    /// the checkpoints next does.
+    pub fn passing_snapshot(&mut self) -> Result<SnapshotRef, CheckpointError> {
+        let passing = Passing {
+            known_files: base::read_bytes(&self.repository.directory),
+            packs: self.repository.packs(),
+        };
+        let taken = self.snapshot(PASSING_TASK, 0)?;
+        self.passing = Some(passing);
+        Ok(taken.at)
+    }
+
+    /// Removes the snapshot that was taken for a comparison, and what nothing else holds.
+    pub fn drop_passing(&mut self) -> Result<(), CheckpointError> {
+        match self.passing.take() {
+            Some(passing) => self.repository.drop_passing(Some(passing)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Repository {
+    /// Removes snapshots that were taken for comparisons, and what nothing else holds. `before` is none where a killed
+    /// process left them.
+    pub fn drop_passing(&mut self, before: Option<Passing>) -> Result<(), CheckpointError> {
+        let refs = self.refs.iter().map(|(at, _)| at);
+        let passing: Vec<SnapshotRef> = refs.filter(|at| at.task == PASSING_TASK).collect();
+        if passing.is_empty() {
+            return Ok(());
+        }
+        let mut import = Import::start(&self.git)?;
+        for at in &passing {
+            import.delete_ref(*at)?;
+        }
+        import.finish()?;
+        self.refs = Refs::read(self.git.directory())?;
+        let is_packed = before
+            .as_ref()
+            .is_none_or(|before| before.packs != self.packs());
+        match before.and_then(|before| before.known_files) {
+            Some(bytes) => base::write_bytes(&self.directory, &bytes)?,
+            None => Base::remove(&self.directory)?,
+        }
+        if is_packed {
+            compact::pack(self)?;
+        } else {
+            compact::prune(self)?;
+        }
+        Ok(())
+    }
+
+    fn packs(&self) -> BTreeSet<OsString> {
+        let packs = self.git.directory().join("objects/pack");
+        let entries = fs::read_dir(packs).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name()).collect()
+    }
+}

@@ -193,7 +193,7 @@ pub fn preview_rewind(
 ) -> CliResult {
     let log = contexts.read(contexts.resolve(task)?)?;
     let found = FileHistory::new(contexts).preview(&log, side, target);
-    let compared = found.and_then(|compared| Ok((compared.changes()?, compared)));
+    let compared = found.and_then(|compared| Ok((compared.planned_changes()?, compared)));
     let (changes, compared) =
         compared.map_err(|error| CliError::from(error).about(&short(task)))?;
     for text in &compared.open.notes {

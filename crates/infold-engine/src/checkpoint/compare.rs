@@ -79,6 +79,11 @@ impl Comparison {
         Ok(self.open.shadow.changes(self.from, self.to)?)
     }
 
+    /// Lists what a restoration of the second from the first would change.
+    pub fn planned_changes(&self) -> Result<Vec<FileChange>, FilesError> {
+        Ok(self.open.shadow.planned_changes(self.from, self.to)?)
+    }
+
     /// Writes what differs in them.
     pub fn diff(&self, options: &DiffOptions, out: &mut dyn Write) -> Result<(), FilesError> {
         Ok(self.open.shadow.diff(self.from, self.to, options, out)?)

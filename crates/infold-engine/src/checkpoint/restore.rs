@@ -129,7 +129,7 @@ pub(super) fn finish(
     from: SnapshotRef,
     to: SnapshotRef,
 ) -> Result<RestoreReport, CheckpointError> {
-    let changes = shadow.changes(from, to)?;
+    let changes = shadow.planned_changes(from, to)?;
     let restored = shadow.finish_restore()?.unwrap_or_default();
     let stayed = |path: &PathBuf| {
         let mut kept = restored.kept.iter();

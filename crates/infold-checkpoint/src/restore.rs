@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::about::LeftOutReason;
 use crate::carry_out::CarryOut;
-use crate::changes::{ChangeKind, FileChange};
+use crate::changes::{ChangeKind, FileChange, changes_between};
 use crate::error::CheckpointError;
 use crate::id::SnapshotRef;
 use crate::journal::{Journal, PendingRestore};
@@ -18,6 +18,7 @@ use crate::shadow::Shadow;
 use crate::snapshot::Snapshot;
 use crate::staging::Staging;
 use crate::target_rules::TargetRules;
+use crate::workspace::to_path;
 
 /// A restoration that is prepared: nothing has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +100,22 @@ impl Shadow {
         };
         self.journal = Some(Journal::write(&self.repository.directory, pending)?);
         Ok(PreparedRestore { from })
+    }
+
+    /// Lists what a restoration does: what differs between two snapshots, without the files that it leaves because they
+    /// were ignored when `to` was taken, or are by its rules.
+    pub fn planned_changes(
+        &self,
+        from: SnapshotRef,
+        to: SnapshotRef,
+    ) -> Result<Vec<FileChange>, CheckpointError> {
+        let (now, target) = (self.repository.listing(from)?, self.repository.listing(to)?);
+        let plan = self.plan(&now, &target)?;
+        let removed: BTreeSet<PathBuf> = plan.removed.iter().map(|path| to_path(path)).collect();
+        let mut changes = changes_between(&now, &target);
+        changes
+            .retain(|change| change.kind != ChangeKind::Removed || removed.contains(&change.path));
+        Ok(changes)
     }
 
     /// Carries out the restoration that is prepared or was cut off. None if there is none.
@@ -195,26 +212,6 @@ impl Shadow {
             ));
         }
         Ok(restored)
-    }
-
-    /// Returns what a restoration of `to` would change if `from` is what is there: without what would be left alone.
-    pub fn planned_changes(
-        &self,
-        from: SnapshotRef,
-        to: SnapshotRef,
-    ) -> Result<Vec<FileChange>, CheckpointError> {
-        let now = self.repository.listing(from)?;
-        let target = self.repository.listing(to)?;
-        let plan = self.plan(&now, &target)?;
-        let removed: BTreeSet<PathBuf> = plan
-            .removed
-            .iter()
-            .map(|path| crate::workspace::to_path(path))
-            .collect();
-        let mut changes = self.changes(from, to)?;
-        changes
-            .retain(|change| change.kind != ChangeKind::Removed || removed.contains(&change.path));
-        Ok(changes)
     }
 
     fn plan(&self, now: &Listing, target: &Listing) -> Result<Plan, CheckpointError> {

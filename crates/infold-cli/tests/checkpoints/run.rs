@@ -96,7 +96,14 @@ fn files_and_conversation_go_back_and_forth_together() {
         if is_last {
             continue;
         }
-        done(&home, &format!("rewind T1 --files --to {at}"));
+        let rewind = format!("rewind T1 --files --to {at}");
+        let planned = done(&home, &format!("{rewind} --dry-run"));
+        let said = home.run(&rewind, b"");
+        let said = home.transcript(&said);
+        assert!(
+            !planned.contains("target") && !said.contains("target"),
+            "{planned}\n{said}"
+        );
         assert_eq!(
             without_ignored(&tree(&work)),
             without_ignored(wanted),

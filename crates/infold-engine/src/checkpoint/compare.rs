@@ -77,14 +77,14 @@ impl Drop for Comparison {
 }
 
 impl Comparison {
-    /// Lists the files that a restoration would change.
-    pub fn planned_changes(&self) -> Result<Vec<FileChange>, FilesError> {
-        Ok(self.open.shadow.planned_changes(self.from, self.to)?)
-    }
-
     /// Lists the files that differ.
     pub fn changes(&self) -> Result<Vec<FileChange>, FilesError> {
         Ok(self.open.shadow.changes(self.from, self.to)?)
+    }
+
+    /// Lists what a restoration of the second from the first would change.
+    pub fn planned_changes(&self) -> Result<Vec<FileChange>, FilesError> {
+        Ok(self.open.shadow.planned_changes(self.from, self.to)?)
     }
 
     /// Writes what differs in them.

@@ -131,7 +131,9 @@ impl Repository {
             };
             if !is_well {
                 replace_file(&path, text.as_bytes())?;
-                self.warn(format!("`{name}` of the checkpoints was damaged and written anew"));
+                self.warn(format!(
+                    "`{name}` of the checkpoints was damaged and written anew"
+                ));
             }
         }
         for (at, path) in refs::broken(&repository)? {

@@ -52,7 +52,9 @@ impl Workspace {
         if path == Path::new("/") {
             return Err(refused(WorkspaceProblem::Root));
         }
-        let is_system = ["/proc", "/sys", "/dev"].iter().any(|dir| path.starts_with(dir));
+        let is_system = ["/proc", "/sys", "/dev"]
+            .iter()
+            .any(|dir| path.starts_with(dir));
         // Which is a directory for files all the same.
         if is_system && !path.starts_with("/dev/shm") {
             return Err(refused(WorkspaceProblem::System));

@@ -598,35 +598,35 @@ fn a_registry_of_a_newer_version() {
         task complete T1
     "), @"
     $ infold task new
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 7
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task list
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 7
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task show T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 7
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task clean --older-than 0s
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 7
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold fork T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 7
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold doctor
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 7
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold pin T1 2
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 7
     ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task complete T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 6
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 7
     ! hint: use a newer infold; nothing was changed
     [3]
     ");
@@ -1017,7 +1017,7 @@ fn a_wrong_command_line() {
     ! {"error":"invalid value 'done' for '--status <STATUS>': no status `done`; there are queued, running, paused, completed, failed","exit":2,"hint":"`infold --help` lists the commands"}
     [2]
     $ infold --json
-    ! {"error":"'infold' requires a subcommand but one was not provided [subcommands: fold, ask, send, run, enqueue, work, serve, wrap, mcp, fetch, provider, task, import, export, log, view, folds, search, recall, state, layers, tools, manage, condense, truncate, mask, unfold, rewind, undo, redo, fork, pin, unpin, redact, count, eval, models, config, verify, doctor, completions, help]","exit":2,"hint":"`infold --help` lists the commands"}
+    ! {"error":"'infold' requires a subcommand but one was not provided [subcommands: fold, ask, send, run, enqueue, work, serve, wrap, setup, mcp, fetch, provider, task, import, export, log, view, folds, search, recall, state, layers, tools, manage, condense, truncate, mask, unfold, rewind, undo, redo, checkpoint, diff, fork, pin, unpin, redact, count, eval, gain, models, config, verify, doctor, completions, help]","exit":2,"hint":"`infold --help` lists the commands"}
     [2]
     "#);
 }

@@ -60,6 +60,7 @@ fn the_first_page_names_every_command() {
       redact       Permanently remove the content of messages: the only command that rewrites the log
       count        Count the tokens of a transcript, per message and in total
       eval         Replay sessions under several strategies: tokens sent, cost, what is kept
+      gain         Show what folding saved: tokens, money and requests that would not have fit
       models       Show the table of models: windows, tokenizers, prices, defaults
       config       Show, check or trust the configuration
       verify       Check the integrity of all stored data

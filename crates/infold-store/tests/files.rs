@@ -11,7 +11,7 @@ use uuid::Uuid;
 fn say(writer: &mut Writer, text: &str) {
     let user = format!(r#"{{"role":"user","content":"{text}"}}"#);
     let model = format!(r#"{{"role":"assistant","content":"{text}"}}"#);
-    writer.append(&[user, model]).unwrap();
+    writer.append(&[user, model]).expect("appended");
 }
 
 fn keep(writer: &mut Writer, number: u64) -> EventId {
@@ -22,7 +22,7 @@ fn keep(writer: &mut Writer, number: u64) -> EventId {
         left_out: 0,
         note: CheckpointNote::Step,
     };
-    writer.checkpoint(line).unwrap()
+    writer.checkpoint(line).expect("recorded")
 }
 
 fn restoration(task: Uuid, from: u64, to: u64) -> Option<Restoration> {
@@ -37,7 +37,7 @@ fn restoration(task: Uuid, from: u64, to: u64) -> Option<Restoration> {
 
 /// The number of the snapshot at a target, and zero where none was kept.
 fn number(log: &Log, side: Side, target: Target) -> u64 {
-    let found = log.files_of(side, target).unwrap();
+    let found = log.files_of(side, target).expect("readable");
     found.map_or(0, |files| files.at.number)
 }
 

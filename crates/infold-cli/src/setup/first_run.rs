@@ -132,8 +132,8 @@ fn age(time: Timestamp) -> String {
     let seconds = Timestamp::now().as_second() - time.as_second();
     let (amount, unit) = match seconds {
         ..60 => return "just now".to_owned(),
-        ..3_600 => (seconds / 60, "minute"),
-        ..86_400 => (seconds / 3_600, "hour"),
+        60..3_600 => (seconds / 60, "minute"),
+        3_600..86_400 => (seconds / 3_600, "hour"),
         _ => (seconds / 86_400, "day"),
     };
     let plural = if amount == 1 { "" } else { "s" };

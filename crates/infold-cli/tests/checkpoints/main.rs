@@ -46,7 +46,7 @@ fn tree(dir: &Path) -> Tree {
 
 /// A home with a workspace, and a task whose conversation has four messages.
 fn home() -> (Home, PathBuf) {
-    let home = Home::new();
+    let home = Home::wide(200);
     let work = home.path().join("work");
     fs::create_dir(&work).expect("a workspace");
     home.run("task new", b"");

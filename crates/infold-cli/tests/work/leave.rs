@@ -14,7 +14,7 @@ use crate::{call, done, home, results, rows, wait_until};
 const NOBODY: u32 = 65534;
 
 fn change_config(home: &crate::Home, change: impl Fn(String) -> String) {
-    let config = std::fs::read_to_string(home.path().join("config.yaml")).unwrap();
+    let config = std::fs::read_to_string(home.path().join("config.yaml")).expect("a configuration");
     home.config(change(config));
 }
 

@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::{call, calls, done, home, rows, wait_until};
 
 fn signal(pid: u32, signal: Signal) {
-    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    kill_process(pid, signal).unwrap();
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a small number")).expect("not zero");
+    kill_process(pid, signal).expect("it is there");
 }
 
 #[test]

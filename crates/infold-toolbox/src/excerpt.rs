@@ -98,12 +98,19 @@ mod tests {
         let whole = "0123456789\n".repeat(1000);
         let cut = head_and_tail(&whole, 2000, "it was too long");
         let again = head_and_tail(&cut, 300, "it was too long");
-        let (head, rest) = again.split_once("\n[… ").unwrap();
-        let (bytes, rest) = rest.split_once(' ').unwrap();
-        let tail = rest.split_once(" …]\n").unwrap().1;
-        let line = omission(bytes, "it was too long").len();
-        let left_out: usize = bytes.parse().unwrap();
-        assert_eq!(head.len() + left_out + tail.len(), whole.len() + line);
+        // The beginning, the number and the end of a text that was cut.
+        let parts = |text: &str| {
+            let (head, rest) = text.split_once(OMISSION_START).unwrap();
+            let (bytes, rest) = rest.split_once(' ').unwrap();
+            let tail = rest.split_once(" …]\n").unwrap().1;
+            (head.len() + tail.len(), bytes.parse::<usize>().unwrap())
+        };
+        let (kept, first) = parts(&cut);
+        assert_eq!(kept + first, whole.len());
+        // The line of the first cut is left out by the second.
+        let (kept, second) = parts(&again);
+        let line = omission(first, "it was too long").len();
+        assert_eq!(kept + second, whole.len() + line);
         assert!(again.len() <= 300);
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use infold_checkpoint::{CheckpointError, CheckpointSettings, Checkpoints, KeptReason};
 
-use crate::world::{TASK, World};
+use crate::world::{OTHER_TASK, TASK, World};
 
 fn objects_in(repository: &Path) -> Vec<PathBuf> {
     let packs = fs::read_dir(repository.join("objects/pack")).unwrap();
@@ -24,7 +24,7 @@ fn truncate(path: &Path) {
 #[test]
 fn a_damaged_repository_is_set_aside_and_made_anew_and_numbers_go_on() {
     type Damage = fn(&Path);
-    let damages: [(&str, Damage); 6] = [
+    let damages: [(&str, Damage); 2] = [
         ("objects", |repository| {
             objects_in(repository)
                 .iter()
@@ -32,20 +32,6 @@ fn a_damaged_repository_is_set_aside_and_made_anew_and_numbers_go_on() {
         }),
         ("no objects", |repository| {
             fs::remove_dir_all(repository.join("objects")).unwrap();
-        }),
-        ("a ref", |repository| {
-            let name = format!("refs/infold/{TASK}/2");
-            fs::write(repository.join(name), "garbage\n").unwrap();
-        }),
-        ("an empty ref", |repository| {
-            let name = format!("refs/infold/{TASK}/1");
-            fs::write(repository.join(name), "").unwrap();
-        }),
-        ("its head", |repository| {
-            fs::remove_file(repository.join("HEAD")).unwrap()
-        }),
-        ("its configuration", |repository| {
-            fs::write(repository.join("config"), "\0\0\0").unwrap();
         }),
     ];
     for (name, damage) in damages {
@@ -74,6 +60,148 @@ fn a_damaged_repository_is_set_aside_and_made_anew_and_numbers_go_on() {
         shadow.restore("id", TASK, 0, third.at).unwrap();
         assert_eq!(world.read("a").unwrap(), "three", "{name}");
     }
+}
+
+#[test]
+fn damage_beside_the_objects_costs_one_checkpoint_at_most() {
+    let damages: [(&str, fn(&Path), bool); 5] = [
+        (
+            "a ref",
+            |repository| {
+                let name = format!("refs/infold/{TASK}/2");
+                fs::write(repository.join(name), "garbage\n").unwrap();
+            },
+            true,
+        ),
+        (
+            "an empty ref",
+            |repository| {
+                let name = format!("refs/infold/{TASK}/2");
+                fs::write(repository.join(name), "").unwrap();
+            },
+            true,
+        ),
+        (
+            "a directory in the place of a ref",
+            |repository| {
+                let path = repository.join(format!("refs/infold/{TASK}/2"));
+                fs::remove_file(&path).unwrap();
+                fs::create_dir(&path).unwrap();
+            },
+            true,
+        ),
+        (
+            "its head",
+            |repository| fs::remove_file(repository.join("HEAD")).unwrap(),
+            false,
+        ),
+        (
+            "its configuration",
+            |repository| {
+                fs::write(repository.join("config"), "\0\0\0").unwrap();
+            },
+            false,
+        ),
+    ];
+    for (name, damage, is_lost) in damages {
+        let world = World::new();
+        world.write("a", "one");
+        let mut shadow = world.open();
+        let first = shadow.snapshot(TASK, 0).unwrap();
+        world.write("a", "two");
+        let second = shadow.snapshot(TASK, 0).unwrap();
+        drop(shadow);
+        damage(&world.repository());
+        let mut shadow = world.open();
+        let warning = shadow.warning().map(str::to_owned);
+        let warning = warning.unwrap_or_else(|| panic!("{name}: no warning"));
+        assert_eq!(
+            warning.contains("checkpoint 2 of task"),
+            is_lost,
+            "{warning}"
+        );
+        world.write("a", "three");
+        let third = shadow.snapshot(TASK, 0).unwrap();
+        assert_eq!(third.at.number, 3, "{name}");
+        shadow.restore("id", TASK, 0, first.at).unwrap();
+        assert_eq!(world.read("a").unwrap(), "one", "{name}");
+        assert_eq!(
+            shadow.restore("again", TASK, 0, second.at).is_err(),
+            is_lost,
+            "{name}"
+        );
+        drop(shadow);
+        assert_eq!(world.open().warning(), None, "{name}: said twice");
+    }
+}
+
+#[test]
+fn a_comparison_leaves_nothing() {
+    let world = World::new();
+    world.write("a", "one");
+    let mut shadow = world.open();
+    let first = shadow.snapshot(TASK, 0).unwrap();
+    let before = objects_of(&world);
+    world.write("a", "a secret that is there for a moment");
+    let now = shadow.passing_snapshot().unwrap();
+    assert_eq!(shadow.changes(first.at, now).unwrap().len(), 1);
+    shadow.drop_passing().unwrap();
+    assert_eq!(objects_of(&world), before);
+    assert_eq!(shadow.snapshots().count(), 1);
+    // What a killed comparison leaves goes when the checkpoints are opened next.
+    shadow.passing_snapshot().unwrap();
+    drop(shadow);
+    assert_eq!(world.open().snapshots().count(), 1);
+    assert_eq!(objects_of(&world), before);
+    assert!(world.open().snapshot(TASK, 0).unwrap().is_new);
+}
+
+#[test]
+fn a_removal_that_was_cut_off_is_completed_by_the_next() {
+    let world = World::new();
+    world.write("a", "one");
+    let mut shadow = world.open();
+    shadow.snapshot(TASK, 0).unwrap();
+    world.write("a", "two");
+    shadow.snapshot(OTHER_TASK, 0).unwrap();
+    drop(shadow);
+    let directory = world.info().directory;
+    // Killed before the objects were packed away.
+    let name = format!("refs/infold/{TASK}");
+    fs::remove_dir_all(world.repository().join(name)).unwrap();
+    fs::write(directory.join("unpacked"), "").unwrap();
+    let objects = objects_of(&world).len();
+    world.checkpoints.forget(&[]).unwrap();
+    assert!(objects_of(&world).len() < objects);
+    assert!(!directory.join("unpacked").exists());
+    // Killed while the directory was removed.
+    let hidden = directory.with_extension("removed");
+    fs::rename(&directory, &hidden).unwrap();
+    fs::remove_file(hidden.join("workspace")).unwrap();
+    assert_eq!(world.checkpoints.all().unwrap(), []);
+    world.checkpoints.forget(&[]).unwrap();
+    assert!(!hidden.exists());
+}
+
+/// Returns the ids of all objects, whatever refers to them.
+fn objects_of(world: &World) -> Vec<String> {
+    let listed = std::process::Command::new("git")
+        .arg("--git-dir")
+        .arg(world.repository())
+        .args([
+            "cat-file",
+            "--batch-check=%(objectname)",
+            "--batch-all-objects",
+            "--unordered",
+        ])
+        .output()
+        .expect("git is there");
+    let mut ids: Vec<String> = String::from_utf8_lossy(&listed.stdout)
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    ids.sort();
+    ids
 }
 
 #[test]

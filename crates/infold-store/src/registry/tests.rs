@@ -422,7 +422,7 @@ fn an_old_database_is_brought_up_to_date_and_keeps_its_rows() {
     drop(made);
     by_hand(
         &dir,
-        "DROP TABLE forks; DROP INDEX idx_tasks_active_at; DROP INDEX idx_tasks_user; \
+        "DROP TABLE forks; DROP TABLE queue; DROP INDEX idx_tasks_active_at; DROP INDEX idx_tasks_user; \
          CREATE INDEX tasks_status ON tasks (status); \
          ALTER TABLE tasks DROP COLUMN cached_tokens; ALTER TABLE tasks DROP COLUMN cost; \
          ALTER TABLE tasks DROP COLUMN title; ALTER TABLE tasks DROP COLUMN agent; \

@@ -290,3 +290,58 @@ fn a_machine_without_agents_is_told_which_are_known() {
         );
     }
 }
+
+#[test]
+fn two_setups_at_once_do_not_lose_records() {
+    let machine = Machine::new();
+    machine.program("bin/claude", CLAUDE);
+    let before = machine.home();
+    // As another setup that is at work holds it.
+    let path = machine.file("home/.local/state/infold/setup.lock", "");
+    let held = fs::File::create(&path).expect("ours");
+    held.lock().expect("a lock");
+    for words in ["--write claude --no-prove", "--undo"] {
+        let (code, said) = machine.setup(&format!("{words} --port {}", free_port()));
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains("another `infold setup` is running"), "{said}");
+    }
+    assert!(!machine.path("home/.claude/settings.json").exists());
+    drop(held);
+    fs::remove_dir_all(machine.path("home/.local")).expect("ours");
+    let port = free_port();
+    std::thread::scope(|scope| {
+        for agent in ["claude", "codex", "aider"] {
+            let machine = &machine;
+            scope.spawn(move || {
+                let (code, said) =
+                    machine.setup(&format!("--write {agent} --no-prove --port {port}"));
+                assert_eq!(code, 0, "{said}");
+            });
+        }
+    });
+    let (code, said) = machine.setup("--undo");
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(machine.home(), before);
+}
+
+#[test]
+fn a_server_is_not_its_own_upstream() {
+    let machine = Machine::new();
+    let port = free_port();
+    for host in ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"] {
+        let ran = Command::new(env!("CARGO_BIN_EXE_infold"))
+            .args(["serve", "--port", &port.to_string(), "--upstream"])
+            .arg(format!("openai=http://{host}:{port}/v1"))
+            .env_clear()
+            .envs(&machine.env)
+            .current_dir(machine.path("work"))
+            .output()
+            .expect("it ends");
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("the upstream of openai is this server itself"),
+            "{said}"
+        );
+    }
+}

@@ -188,9 +188,14 @@ fn the_server_is_a_unit_of_systemd() {
     let machine = Machine::new();
     machine.program("bin/claude", CLAUDE);
     let calls = machine.path("calls");
-    let script = format!("#!/bin/sh\necho \"$@\" >> {}\n", calls.display());
-    machine.program("bin/systemctl", &script);
     let port = free_port();
+    let (own, id) = (env!("CARGO_BIN_EXE_infold"), machine.path("id"));
+    let id = id.display();
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >> {}\ncase $2 in\nenable) {own} serve --port {port} & echo $! > {id};;\ndisable) kill $(cat {id});;\nesac\n",
+        calls.display()
+    );
+    machine.program("bin/systemctl", &script);
     let (code, said) = machine.setup(&format!("--write claude --no-prove --port {port}"));
     assert_eq!(code, 0, "{said}");
     let unit = fs::read_to_string(machine.path("home/.config/systemd/user/infold.service"))
@@ -344,4 +349,47 @@ fn a_server_is_not_its_own_upstream() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn a_unit_of_the_person_is_neither_started_nor_claimed() {
+    let machine = Machine::new();
+    let calls = machine.path("calls");
+    let script = format!("#!/bin/sh\necho \"$@\" >> {}\n", calls.display());
+    machine.program("bin/systemctl", &script);
+    let unit = machine.file("home/.config/systemd/user/infold.service", "[Unit]\n");
+    let (code, said) = machine.setup(&format!("--write claude --no-prove --port {}", free_port()));
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("is not of setup, and was left as it is"),
+        "{said}"
+    );
+    let called = fs::read_to_string(calls).expect("calls");
+    assert_eq!(called, "--user show-environment\n");
+    machine.setup("--undo");
+    assert!(unit.exists());
+}
+
+#[test]
+fn the_directory_of_the_tasks_goes_with_the_server_and_the_tools() {
+    let mut machine = Machine::new();
+    let tasks = machine.path("tasks").display().to_string();
+    machine.env.insert("INFOLD_CONTEXTS".into(), tasks.clone());
+    let (code, said) = machine.setup(&format!("--write claude --no-prove --port {}", free_port()));
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains(&format!("--contexts {tasks} serve")),
+        "{said}"
+    );
+    let servers = fs::read_to_string(machine.path("home/.claude.json")).expect("servers");
+    assert!(servers.contains(&tasks), "{servers}");
+}
+
+#[test]
+fn exit_codes_say_what_happened() {
+    let machine = Machine::new();
+    let (code, said) = machine.setup("--write claude --port 0");
+    assert_eq!(code, 2, "{said}");
+    let (code, said) = machine.setup("--prove claude");
+    assert_eq!(code, 1, "{said}");
 }

@@ -345,7 +345,7 @@ fn a_server_is_not_its_own_upstream() {
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert_eq!(ran.status.code(), Some(2), "{said}");
         assert!(
-            said.contains("the upstream of openai is this server itself"),
+            said.contains("the upstream of chat is this server itself"),
             "{said}"
         );
     }

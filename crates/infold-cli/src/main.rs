@@ -182,7 +182,7 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
             0 => Ok(()),
             code => std::process::exit(code.into()),
         },
-        CliCommand::Setup(args) => setup::run(config, cli.config.as_deref(), &args, out),
+        CliCommand::Setup(args) => setup::run(config, named, &args, out),
         CliCommand::Mcp(args) => mcp::run(contexts, config, &args, named_root, out),
         CliCommand::Fetch(args) => fetch::run(contexts, config, &args, out),
         CliCommand::Provider(command) => provider::run(config, &command, out),

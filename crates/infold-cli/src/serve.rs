@@ -16,6 +16,7 @@ use infold::summarizer::SummarizerChoice;
 use infold::{Config, Connector, Strategy};
 use infold_provider::{Client, RetryPolicy, percent_encode};
 use infold_serve::{Conversations, Limits, Options, ServeError, Server, UpstreamError, Upstreams};
+use infold_setup::is_loopback;
 use infold_store::{Contexts, Durability};
 use infold_wire::Wire;
 use serde_json::json;
@@ -297,6 +298,7 @@ impl RunningProxy {
     ) -> CliResult<RunningProxy> {
         let config = &with_flags(config, args)?;
         let upstreams = Upstreams::new(config, &args.upstream, args.provider.as_deref())?;
+        refuse_loop(&upstreams, listen.address)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .max_blocking_threads(MAX_BLOCKING_THREADS)
@@ -346,6 +348,23 @@ impl RunningProxy {
             |(base, wires): (String, Vec<&str>)| format!("sending {} to {base}", wires.join(", "));
         all.into_iter().map(line).collect()
     }
+}
+
+/// Refuses an upstream that is the server itself: a request would never end.
+fn refuse_loop(upstreams: &Upstreams, own: SocketAddr) -> CliResult {
+    if own.port() == 0 || !(own.ip().is_loopback() || own.ip().is_unspecified()) {
+        return Ok(());
+    }
+    for wire in Wire::ALL {
+        let base = upstreams.of(wire).endpoint.base();
+        if is_loopback(&base, own.port()) {
+            let name = wire.name();
+            let text = format!("the upstream of {name} is this server itself: {base}");
+            return Err(CliError::usage(text)
+                .hint("--upstream or serve.upstreams names where requests go on"));
+        }
+    }
+    Ok(())
 }
 
 /// Applies the flags to the configuration.

@@ -9,12 +9,13 @@ pub mod first_run;
 mod report;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use infold::Config;
 use infold_setup::{
-    Agent, ApplyError, Plan, PlanError, Restored, ServerEntry, State, Surroundings, Target,
-    file_changes, read_file, undo_agent, write_agent,
+    Agent, ApplyError, Lock, LockError, Plan, PlanError, Restored, ServerEntry, State,
+    Surroundings, Target, file_changes, read_file, undo_agent, write_agent,
 };
 use serde_json::json;
 
@@ -23,7 +24,11 @@ use crate::error::{CliError, CliResult};
 use crate::mcp::command_entry;
 use crate::output::{DIM, Output, note, one_line, paint, say};
 use crate::serve::DEFAULT_PORT;
+use crate::work::NamedFiles;
 use report::{report_changes, report_refusal};
+
+/// How long another setup may take.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The arguments of `infold setup`.
 #[derive(Debug, Default, Args)]
@@ -53,7 +58,7 @@ pub struct SetupArgs {
     #[arg(long)]
     no_mcp: bool,
     /// The port of the proxy [default: the configured one, else 7333]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 }
 
@@ -67,24 +72,27 @@ struct Context<'a> {
     /// The user's own configuration of Infold.
     config_file: PathBuf,
     state_file: PathBuf,
+    /// Options of the whole program that the server and the MCP server need, too.
+    global: Vec<String>,
     args: &'a SetupArgs,
 }
 
 /// `infold setup`
-pub fn run(
-    config: &Config,
-    named_config: Option<&Path>,
-    args: &SetupArgs,
-    out: &mut Output,
-) -> CliResult {
-    let context = Context::new(config, named_config, args)?;
-    let mut state = State::load(&context.state_file).map_err(|error| {
-        CliError::store(error)
-            .hint("it says what was changed; the copies beside the files end in .before-infold")
-    })?;
+pub fn run(config: &Config, named: &NamedFiles, args: &SetupArgs, out: &mut Output) -> CliResult {
+    let context = Context::new(config, named, args)?;
     if let Some(names) = &args.undo {
-        return undo(&context, &agents(names)?, &mut state, out);
+        let named = agents(names)?;
+        let (_lock, mut state) = context.lock()?;
+        return undo(&context, &named, &mut state, out);
     }
+    if args.all || !args.write.is_empty() {
+        let chosen = match args.all {
+            true => context.found()?,
+            false => agents(&args.write)?,
+        };
+        return write(&context, &chosen, out);
+    }
+    let state = State::load(&context.state_file).map_err(damaged)?;
     if args.check {
         return check::run(&context, &state, out);
     }
@@ -101,22 +109,14 @@ pub fn run(
             return Err(CliError::no("no agent was set up")
                 .hint("`infold setup` shows what would be changed"));
         }
-        return prove(&context, &chosen, &state, out);
+        return prove(&context, &chosen, &state, true, out);
     }
-    if args.all {
-        let found: Vec<Agent> = Agent::ALL
-            .into_iter()
-            .filter(|agent| context.is_found(*agent))
-            .collect();
-        if found.is_empty() {
-            return Err(nothing_found());
-        }
-        return write(&context, &found, &mut state, out);
-    }
-    match args.write.is_empty() {
-        false => write(&context, &agents(&args.write)?, &mut state, out),
-        true => overview(&context, &state, out),
-    }
+    overview(&context, &state, out)
+}
+
+fn damaged(error: impl std::fmt::Display) -> CliError {
+    CliError::store(error)
+        .hint("it says what was changed; the copies beside the files end in .before-infold")
 }
 
 fn nothing_found() -> CliError {
@@ -139,7 +139,7 @@ fn agents(names: &[String]) -> CliResult<Vec<Agent>> {
 }
 
 impl<'a> Context<'a> {
-    fn new(config: &Config, named: Option<&Path>, args: &'a SetupArgs) -> CliResult<Context<'a>> {
+    fn new(config: &Config, files: &NamedFiles, args: &'a SetupArgs) -> CliResult<Context<'a>> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let home = home.filter(|home| home.is_absolute() && home.is_dir()).ok_or_else(|| {
             CliError::usage("there is no home directory: HOME is not set, or names none")
@@ -155,18 +155,27 @@ impl<'a> Context<'a> {
             .map(|set| set.value)
             .filter(|port| *port != 0);
         let port = args.port.or(configured).unwrap_or(DEFAULT_PORT);
+        let named = files.config.as_deref();
         let named =
             named.filter(|file| !file.as_os_str().is_empty() && *file != Path::new("/dev/null"));
         let named = named.map(|file| std::path::absolute(file).unwrap_or(file.to_owned()));
+        // The server and the tools have to find the tasks from wherever they are started.
+        let mut global = Vec::new();
+        if let Some(contexts) = &files.contexts {
+            let contexts = std::path::absolute(contexts).unwrap_or(contexts.clone());
+            global = vec!["--contexts".to_owned(), contexts.display().to_string()];
+        }
+        let mcp = [global.clone(), vec!["mcp".to_owned()]].concat();
         Ok(Context {
             base: format!("http://127.0.0.1:{port}"),
             port,
-            mcp: (!args.no_mcp).then(|| command_entry(vec!["mcp".to_owned()])),
+            mcp: (!args.no_mcp).then(|| command_entry(mcp)),
             config_file: named
                 .unwrap_or_else(|| directory("XDG_CONFIG_HOME", ".config").join("config.yaml")),
             state_file: directory("XDG_STATE_HOME", ".local/state").join("setup.json"),
             current: std::env::current_dir().unwrap_or_else(|_| home.clone()),
             home,
+            global,
             args,
         })
     }
@@ -196,13 +205,39 @@ impl<'a> Context<'a> {
             .agents
             .iter()
             .filter(|record| record.agent != agent.name());
-        let others: Vec<(String, String)> =
+        let mut others: Vec<(String, String)> =
             others.flat_map(|record| record.upstreams.clone()).collect();
         self.with_surroundings(|at| {
             let mut plan = agent.plan(at, &to)?;
+            // Where those of its models went that are set up already.
+            let own = state.of(agent.name()).into_iter();
+            let own = own.flat_map(|record| record.upstreams.clone());
+            others.extend(own.filter(|(api, _)| plan.through.contains(&api.as_str())));
             plan.forward(at, self.config_file.clone(), &others)?;
             Ok(plan)
         })
+    }
+
+    /// Locks the record and reads it.
+    fn lock(&self) -> CliResult<(Lock, State)> {
+        let mut lock = Lock::take(&self.state_file, PATIENCE).map_err(|error| match error {
+            LockError::Taken { .. } => {
+                CliError::store(error).hint("nothing was changed; try again when it has ended")
+            }
+            LockError::File(error) => CliError::store(error),
+        })?;
+        let state = State::load_locked(&self.state_file, &mut lock).map_err(damaged)?;
+        Ok((lock, state))
+    }
+
+    /// The agents of this machine.
+    fn found(&self) -> CliResult<Vec<Agent>> {
+        let all = Agent::ALL.into_iter();
+        let found: Vec<Agent> = all.filter(|agent| self.is_found(*agent)).collect();
+        if found.is_empty() {
+            return Err(nothing_found());
+        }
+        Ok(found)
     }
 
     fn is_found(&self, agent: Agent) -> bool {
@@ -220,10 +255,7 @@ fn reason(error: &dyn std::fmt::Display, file: &Path) -> String {
 /// Shows what was found, and what would be changed.
 fn overview(context: &Context<'_>, state: &State, out: &mut Output) -> CliResult {
     let mut names = Vec::new();
-    let found: Vec<Agent> = Agent::ALL
-        .into_iter()
-        .filter(|agent| context.is_found(*agent))
-        .collect();
+    let found = context.found()?;
     for agent in &found {
         let plan = context.plan(*agent, state);
         let changes = plan
@@ -245,9 +277,6 @@ fn overview(context: &Context<'_>, state: &State, out: &mut Output) -> CliResult
             Err(error) => report_refusal(out, *agent, &error)?,
         }
     }
-    if found.is_empty() {
-        return Err(nothing_found());
-    }
     out.finish()?;
     if names.is_empty() {
         note(
@@ -267,14 +296,11 @@ fn overview(context: &Context<'_>, state: &State, out: &mut Output) -> CliResult
 }
 
 /// Writes what was planned, starts the server, and proves that requests arrive.
-fn write(
-    context: &Context<'_>,
-    chosen: &[Agent],
-    state: &mut State,
-    out: &mut Output,
-) -> CliResult {
+fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult {
     // A port that is taken by another program is found out before anything is changed.
     let server = server::probe(context.port)?;
+    let (lock, mut state) = context.lock()?;
+    let state = &mut state;
     let mut refused = 0;
     let mut written = Vec::new();
     for agent in chosen {
@@ -295,8 +321,16 @@ fn write(
         };
         // What was set before is taken back first, so that one record says it all.
         if state.of(agent.name()).is_some() && (is_moved || is_changed(state)) {
-            undo_agent(agent.name(), state, &context.state_file)
+            let done = undo_agent(agent.name(), state, &context.state_file)
                 .map_err(|error| failure(&error))?;
+            let failed = done.into_iter().find_map(|(_, restored)| match restored {
+                Restored::Failed(why) => Some(why),
+                _ => None,
+            });
+            if let Some(why) = failed {
+                return Err(CliError::store(why)
+                    .hint("what was set before could not be taken back; nothing was added"));
+            }
         }
         let known = state.clone();
         let plan = || context.plan(*agent, &known);
@@ -320,8 +354,12 @@ fn write(
     out.finish()?;
     if !written.is_empty() {
         server::start(context, server, state, out)?;
+    }
+    // Proofs change nothing.
+    drop(lock);
+    if !written.is_empty() {
         if !context.args.no_prove {
-            prove(context, &written, state, out)?;
+            prove(context, &written, state, false, out)?;
         }
         note(
             out.is_json(),
@@ -339,7 +377,15 @@ fn write(
 }
 
 /// Runs the programs of agents against a scripted model.
-fn prove(context: &Context<'_>, chosen: &[Agent], state: &State, out: &mut Output) -> CliResult {
+///
+/// `is_asked` says that nothing else is to be done: then one that cannot be proven is a failure.
+fn prove(
+    context: &Context<'_>,
+    chosen: &[Agent],
+    state: &State,
+    is_asked: bool,
+    out: &mut Output,
+) -> CliResult {
     let mut failed = Vec::new();
     for agent in chosen {
         let proof = proof::prove(context, *agent, state);
@@ -351,7 +397,8 @@ fn prove(context: &Context<'_>, chosen: &[Agent], state: &State, out: &mut Outpu
             proof::Proof::Skipped(why) => ("not proven", format!("not proven: {why}")),
             proof::Proof::Failed(why) => ("failed", format!("failed: {why}")),
         };
-        if matches!(proof, proof::Proof::Failed(_)) {
+        let is_skipped = matches!(proof, proof::Proof::Skipped(_));
+        if matches!(proof, proof::Proof::Failed(_)) || is_asked && is_skipped {
             failed.push(agent.title());
         }
         let object = json!({"agent": agent.name(), "proof": what, "detail": text});
@@ -395,7 +442,7 @@ fn undo(context: &Context<'_>, named: &[Agent], state: &mut State, out: &mut Out
                 .hint("`infold setup` shows what was found"),
         );
     }
-    let mut left = 0;
+    let (mut left, mut failed) = (0, 0);
     for name in &chosen {
         let files =
             undo_agent(name, state, &context.state_file).map_err(|error| failure(&error))?;
@@ -408,6 +455,10 @@ fn undo(context: &Context<'_>, named: &[Agent], state: &mut State, out: &mut Out
                     "our lines removed; what others changed stays".to_owned(),
                 ),
                 Restored::Nothing => ("nothing", "nothing of ours is in it".to_owned()),
+                Restored::Failed(why) => {
+                    failed += 1;
+                    ("failed", format!("not taken back: {why}"))
+                }
                 Restored::Left(paths) => {
                     left += 1;
                     (
@@ -425,6 +476,10 @@ fn undo(context: &Context<'_>, named: &[Agent], state: &mut State, out: &mut Out
         server::remove(state, &context.state_file, out)?;
     }
     out.finish()?;
+    if failed > 0 {
+        return Err(CliError::store("some files were not taken back")
+            .hint("the reasons are above; `infold setup --undo` tries them again"));
+    }
     if left > 0 {
         return Err(
             CliError::no("some values were left, because they are not what setup wrote").hint(

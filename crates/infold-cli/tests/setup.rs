@@ -188,9 +188,14 @@ fn the_server_is_a_unit_of_systemd() {
     let machine = Machine::new();
     machine.program("bin/claude", CLAUDE);
     let calls = machine.path("calls");
-    let script = format!("#!/bin/sh\necho \"$@\" >> {}\n", calls.display());
-    machine.program("bin/systemctl", &script);
     let port = free_port();
+    let (own, id) = (env!("CARGO_BIN_EXE_infold"), machine.path("id"));
+    let id = id.display();
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >> {}\ncase $2 in\nenable) {own} serve --port {port} & echo $! > {id};;\ndisable) kill $(cat {id});;\nesac\n",
+        calls.display()
+    );
+    machine.program("bin/systemctl", &script);
     let (code, said) = machine.setup(&format!("--write claude --no-prove --port {port}"));
     assert_eq!(code, 0, "{said}");
     let unit = fs::read_to_string(machine.path("home/.config/systemd/user/infold.service"))
@@ -289,4 +294,102 @@ fn a_machine_without_agents_is_told_which_are_known() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn two_setups_at_once_do_not_lose_records() {
+    let machine = Machine::new();
+    machine.program("bin/claude", CLAUDE);
+    let before = machine.home();
+    // As another setup that is at work holds it.
+    let path = machine.file("home/.local/state/infold/setup.lock", "");
+    let held = fs::File::create(&path).expect("ours");
+    held.lock().expect("a lock");
+    for words in ["--write claude --no-prove", "--undo"] {
+        let (code, said) = machine.setup(&format!("{words} --port {}", free_port()));
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains("another `infold setup` is running"), "{said}");
+    }
+    assert!(!machine.path("home/.claude/settings.json").exists());
+    drop(held);
+    fs::remove_dir_all(machine.path("home/.local")).expect("ours");
+    let port = free_port();
+    std::thread::scope(|scope| {
+        for agent in ["claude", "codex", "aider"] {
+            let machine = &machine;
+            scope.spawn(move || {
+                let (code, said) =
+                    machine.setup(&format!("--write {agent} --no-prove --port {port}"));
+                assert_eq!(code, 0, "{said}");
+            });
+        }
+    });
+    let (code, said) = machine.setup("--undo");
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(machine.home(), before);
+}
+
+#[test]
+fn a_server_is_not_its_own_upstream() {
+    let machine = Machine::new();
+    let port = free_port();
+    for host in ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"] {
+        let ran = Command::new(env!("CARGO_BIN_EXE_infold"))
+            .args(["serve", "--port", &port.to_string(), "--upstream"])
+            .arg(format!("openai=http://{host}:{port}/v1"))
+            .env_clear()
+            .envs(&machine.env)
+            .current_dir(machine.path("work"))
+            .output()
+            .expect("it ends");
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("the upstream of chat is this server itself"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_unit_of_the_person_is_neither_started_nor_claimed() {
+    let machine = Machine::new();
+    let calls = machine.path("calls");
+    let script = format!("#!/bin/sh\necho \"$@\" >> {}\n", calls.display());
+    machine.program("bin/systemctl", &script);
+    let unit = machine.file("home/.config/systemd/user/infold.service", "[Unit]\n");
+    let (code, said) = machine.setup(&format!("--write claude --no-prove --port {}", free_port()));
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("is not of setup, and was left as it is"),
+        "{said}"
+    );
+    let called = fs::read_to_string(calls).expect("calls");
+    assert_eq!(called, "--user show-environment\n");
+    machine.setup("--undo");
+    assert!(unit.exists());
+}
+
+#[test]
+fn the_directory_of_the_tasks_goes_with_the_server_and_the_tools() {
+    let mut machine = Machine::new();
+    let tasks = machine.path("tasks").display().to_string();
+    machine.env.insert("INFOLD_CONTEXTS".into(), tasks.clone());
+    let (code, said) = machine.setup(&format!("--write claude --no-prove --port {}", free_port()));
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains(&format!("--contexts {tasks} serve")),
+        "{said}"
+    );
+    let servers = fs::read_to_string(machine.path("home/.claude.json")).expect("servers");
+    assert!(servers.contains(&tasks), "{servers}");
+}
+
+#[test]
+fn exit_codes_say_what_happened() {
+    let machine = Machine::new();
+    let (code, said) = machine.setup("--write claude --port 0");
+    assert_eq!(code, 2, "{said}");
+    let (code, said) = machine.setup("--prove claude");
+    assert_eq!(code, 1, "{said}");
 }

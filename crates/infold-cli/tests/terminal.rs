@@ -368,7 +368,7 @@ fn alone_on_a_terminal_it_says_what_is_here_and_what_comes_next() {
     assert!(lines.count() <= 10, "{said}");
     // Looking creates nothing.
     assert_eq!(fs::read_dir(home.path()).expect("a home").count(), 0);
-    home.tell("task new --wire openai");
+    home.tell("task new");
     let said = alone(&home);
     assert!(said.contains("1 task in "), "{said}");
     // A script gets the usual error.

@@ -21,7 +21,7 @@ use crate::mcp::ServerEntry;
 use crate::tree::Step;
 
 use plan::Document;
-pub use upstream::{Upstream, UpstreamProblem};
+pub use upstream::{Upstream, UpstreamProblem, is_loopback};
 
 /// An agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +90,10 @@ pub struct Plan {
     pub upstreams: Vec<Upstream>,
     /// The APIs that it uses.
     pub apis: Vec<&'static str>,
+    /// Those of them that an address leads to the proxy for already.
+    pub through: Vec<&'static str>,
+    /// Those of them that went to the API's own address.
+    pub at_home: Vec<&'static str>,
     /// What a person should know.
     pub notes: Vec<String>,
 }

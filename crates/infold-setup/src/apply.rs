@@ -56,6 +56,8 @@ pub enum Restored {
     Nothing,
     /// These values were changed by others, and were left.
     Left(Vec<String>),
+    /// It could not be done; the record keeps it.
+    Failed(String),
 }
 
 /// How often a file is read again that changes while it is edited.
@@ -202,6 +204,7 @@ pub fn undo_agent(
         return Ok(Vec::new());
     };
     let mut all = Vec::new();
+    let mut failed = Vec::new();
     for file in record.files.iter().rev() {
         if let Some(heir) = heir(file, &record, state) {
             state.agents[heir].files.push(file.clone());
@@ -214,15 +217,29 @@ pub fn undo_agent(
             }
             restored = restore(file);
         }
-        let restored = restored?;
-        if let Some(backup) = &file.backup
-            && !matches!(restored, Restored::Left(_))
-        {
-            file::remove(backup, &[])?;
-        }
+        let restored = restored.and_then(|restored| {
+            if let Some(backup) = &file.backup
+                && !matches!(restored, Restored::Left(_))
+            {
+                file::remove(backup, &[])?;
+            }
+            Ok(restored)
+        });
+        // The others are taken back all the same.
+        let restored = restored.unwrap_or_else(|error| {
+            failed.insert(0, file.clone());
+            Restored::Failed(error.to_string())
+        });
         all.push((file.file.clone(), restored));
     }
-    state.agents.retain(|record| record.agent != agent);
+    if failed.is_empty() {
+        state.agents.retain(|record| record.agent != agent);
+    }
+    for record in &mut state.agents {
+        if record.agent == agent {
+            record.files.clone_from(&failed);
+        }
+    }
     state.save(state_file)?;
     Ok(all)
 }

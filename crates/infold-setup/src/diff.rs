@@ -1,5 +1,7 @@
 //! Shows what changes in a text, line by line.
 
+use crate::mask::mask;
+
 /// Longer lines are cut to what differs in them.
 const MAX_COLUMNS: usize = 160;
 
@@ -19,11 +21,21 @@ pub fn diff(before: &str, after: &str) -> Vec<String> {
         // The nearest lines that are the same again.
         let (skip_old, skip_new) = resume(&old[a..], &new[b..]);
         let (gone, come) = (&old[a..a + skip_old], &new[b..b + skip_new]);
+        // Keys may stand in them, too.
+        let hide =
+            |lines: &[&str]| -> Vec<String> { lines.iter().map(|line| mask(line)).collect() };
+        let (gone, come) = (hide(gone), hide(come));
         for (at, line) in gone.iter().enumerate() {
-            out.push(format!("- {}", shortened(line, come.get(at).copied())));
+            out.push(format!(
+                "- {}",
+                shortened(line, come.get(at).map(String::as_str))
+            ));
         }
         for (at, line) in come.iter().enumerate() {
-            out.push(format!("+ {}", shortened(line, gone.get(at).copied())));
+            out.push(format!(
+                "+ {}",
+                shortened(line, gone.get(at).map(String::as_str))
+            ));
         }
         (a, b) = (a + skip_old, b + skip_new);
     }

@@ -331,7 +331,7 @@ fn remove(
             remove_lines(text, member.start..member.value.span.end, patch);
             Ok(())
         }
-        NodeKind::Map(members, Form::Block) => yaml::remove_member(text, &members[at], patch),
+        NodeKind::Map(members, Form::Block) => yaml::remove_member(text, members, at, patch),
         NodeKind::List(items, Form::Block) => yaml::remove_item(text, &items[at], patch),
         _ => Err(shape()),
     }

@@ -46,7 +46,7 @@ pub enum FileError {
     },
 }
 
-fn io(file: &Path) -> impl Fn(std::io::Error) -> FileError + '_ {
+pub(crate) fn io(file: &Path) -> impl Fn(std::io::Error) -> FileError + '_ {
     move |source| FileError::Io {
         file: file.to_owned(),
         source,
@@ -220,19 +220,35 @@ pub fn remove(file: &Path, directories: &[PathBuf]) -> Result<(), FileError> {
 
 fn temporary(file: &Path, text: &str, mode: u32) -> Result<tempfile::NamedTempFile, FileError> {
     let parent = file.parent().unwrap_or(Path::new("/"));
+    remove_leftover(file)?;
     let mut builder = tempfile::Builder::new();
+    // For its owner alone, until it takes the place of the file.
     let mut temporary = builder
-        .prefix(".infold-")
+        .prefix(&temporary_name(file))
+        .rand_bytes(0)
         .tempfile_in(parent)
         .map_err(io(file))?;
     temporary.write_all(text.as_bytes()).map_err(io(file))?;
+    temporary.as_file().sync_all().map_err(io(file))?;
     let permissions = Permissions::from_mode(mode);
     temporary
         .as_file()
         .set_permissions(permissions)
         .map_err(io(file))?;
-    temporary.as_file().sync_all().map_err(io(file))?;
     Ok(temporary)
+}
+
+/// The name of what becomes a file: always the same, so that it is found after a kill.
+fn temporary_name(file: &Path) -> std::ffi::OsString {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(file.file_name().unwrap_or_default());
+    name.push(".infold-new");
+    name
+}
+
+/// Removes what a killed setup left of a file that it was writing.
+pub(crate) fn remove_leftover(file: &Path) -> Result<(), FileError> {
+    remove(&file.with_file_name(temporary_name(file)), &[])
 }
 
 /// The new name survives a power cut, if the file system can do that.

@@ -24,12 +24,15 @@ mod edit;
 mod mcp;
 mod agent;
 mod file;
+mod lock;
+mod mask;
 mod state;
 mod apply;
 mod diff;
 
 pub use agent::{
     Agent, Change, Plan, PlanError, Surroundings, Target, Upstream, UpstreamProblem, empty,
+    is_loopback,
 };
 pub use apply::{ApplyError, FileChange, Restored, file_changes, undo_agent, write_agent};
 pub use diff::diff;
@@ -41,6 +44,7 @@ pub use file::{
     FileError, check_writable, missing_directories, read as read_file, remove as remove_file,
     replace as replace_file,
 };
+pub use lock::{Lock, LockError};
 pub use mcp::{McpForm, ServerEntry};
 pub use state::{AgentRecord, FileRecord, State, StateError};
 pub use tree::Step;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::edit::{Applied, Around, Syntax};
 use crate::file::{self, FileError};
+use crate::lock::Lock;
 use crate::tree::Step;
 
 /// What was done for each agent.
@@ -96,13 +97,30 @@ impl State {
         })
     }
 
+    /// Reads the record of what is to be changed under a lock.
+    pub fn load_locked(path: &Path, lock: &mut Lock) -> Result<State, StateError> {
+        let mut state = State::load(path)?;
+        file::remove_leftover(path)?;
+        for record in state.agents.iter().flat_map(|agent| &agent.files) {
+            let names = record.backup.iter().chain([&record.file]);
+            // One that cannot be removed is met again when its file is written.
+            names.for_each(|name| drop(file::remove_leftover(name)));
+        }
+        // Those that the lock made are the record's, and the last to be removed.
+        if state.directories.is_empty() {
+            state.directories.clone_from(&lock.directories);
+        }
+        lock.directories.clone_from(&state.directories);
+        Ok(state)
+    }
+
     /// Writes the record; an empty one is removed.
     pub fn save(&mut self, path: &Path) -> Result<(), StateError> {
         let current = file::read(path)?;
         if self.agents.is_empty() && self.unit.is_none() {
             return Ok(file::remove(path, &self.directories)?);
         }
-        if current.is_none() {
+        if current.is_none() && self.directories.is_empty() {
             self.directories = file::missing_directories(path);
         }
         let names = |paths: &[PathBuf]| -> Vec<String> {

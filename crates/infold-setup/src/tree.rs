@@ -188,11 +188,12 @@ pub(crate) fn remove_in(tree: &mut Value, path: &[Step]) {
     }
 }
 
-/// Numbers and truth values as texts, and mappings without members as nothing: not every syntax tells them apart.
+/// Numbers and truth values as texts, and empty mappings and lists as nothing: not every syntax tells them apart.
 pub(crate) fn normal(value: &Value) -> Value {
     match value {
         Value::Bool(value) => Value::String(value.to_string()),
         Value::Number(value) => Value::String(value.to_string()),
+        Value::Array(items) if items.is_empty() => Value::Null,
         Value::Array(items) => items.iter().map(normal).collect(),
         Value::Object(members) => {
             let pairs = members

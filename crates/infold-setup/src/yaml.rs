@@ -200,10 +200,26 @@ pub(crate) fn insert(
         }
         _ => return Err(EditError::Shape(crate::edit::path_text(path))),
     };
+    if after == Some(text.len()) && ends_in_block(text) {
+        let reason = "a text in a block ends here without a line end: add one";
+        return Err(SyntaxError::at(text, text.len(), reason).into());
+    }
     let mut lines = Vec::new();
     render(path, value, column, &mut lines);
     insert_lines(text, after, &lines, patch);
     Ok(())
+}
+
+/// Returns whether the last value is a block of lines, to which a line end would be added.
+fn ends_in_block(text: &str) -> bool {
+    let mut is_block = false;
+    let mut parser = Parser::new_from_str(&text[bom(text)..]);
+    while let Some(Ok((event, _))) = parser.next_event() {
+        if let Event::Scalar(_, style, ..) = event {
+            is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+        }
+    }
+    is_block
 }
 
 /// The end of the last line of a text that holds comments alone.
@@ -228,11 +244,22 @@ fn dash(text: &str, item: &Node) -> Result<usize, EditError> {
 /// Removes the lines of a member of a block mapping.
 pub(crate) fn remove_member(
     text: &str,
-    member: &Member,
+    members: &[Member],
+    at: usize,
     patch: &mut Patch,
 ) -> Result<(), EditError> {
+    let member = &members[at];
     let line = line_start(text, member.start);
-    if !text[line..member.start].trim().is_empty() {
+    let lead = text[line..member.start].trim();
+    if lead == "-" {
+        // The first of an item: the next one comes to the dash, unless a comment is before it.
+        let end = member.value.span.end;
+        let next = members.get(at + 1).map(|next| next.start);
+        let next = next.filter(|next| text[end..*next].trim().is_empty());
+        patch.remove(member.start..next.unwrap_or(end));
+        return Ok(());
+    }
+    if !lead.is_empty() {
         return Err(EditError::Shape(member.key.clone()));
     }
     let end = last_end(&NodeKind::Map(vec![member.clone()], Form::Block));

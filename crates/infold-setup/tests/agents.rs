@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use infold_setup::{
-    Agent, Plan, PlanError, ServerEntry, Step, Surroundings, Target, diff, empty, set,
+    Agent, Plan, PlanError, ServerEntry, Step, Surroundings, Target, diff, empty, is_loopback, set,
 };
 
 /// A home directory in memory.
@@ -426,4 +426,72 @@ fn another_server_of_that_name_is_left() {
             .all(|change| change.path != Step::keys(&["mcpServers", "infold"]))
     );
     assert!(plan.notes[0].contains("left as it is"), "{:?}", plan.notes);
+}
+
+#[test]
+fn the_proxy_by_another_name_is_no_upstream() {
+    for host in ["localhost", "LOCALHOST", "[::1]", "0.0.0.0", "127.8.8.8"] {
+        let settings = format!(r#"{{"env": {{"ANTHROPIC_BASE_URL": "http://{host}:7333/"}}}}"#);
+        let home = Home::default().file(".claude/settings.json", &settings);
+        let plan = home.plan(Agent::Claude).expect("a plan");
+        assert!(plan.upstreams.is_empty(), "{host}: {:?}", plan.upstreams);
+        assert!(!home.diff(Agent::Claude).contains("upstreams"), "{host}");
+    }
+    assert!(!is_loopback("http://localhost:7334", 7333));
+    assert!(!is_loopback("http://localhost.corp:7333", 7333));
+}
+
+#[test]
+fn keys_for_the_own_address_of_an_api_do_not_go_to_a_gateway() {
+    let private = "- name: private\n  provider: openai\n  model: a\n";
+    let work = "- name: work\n  provider: openai\n  model: b\n  apiBase: https://gw.corp/v1\n";
+    for models in [[private, work], [work, private]] {
+        let text = format!("models:\n{}", models.concat());
+        let home = Home::default().file(".continue/config.yaml", &text);
+        let refused = home.refusal(Agent::Continue);
+        assert!(
+            refused
+                .contains("openai requests go to the API's own address and to https://gw.corp/v1"),
+            "{refused}"
+        );
+    }
+    let goose = Home::default().file(".config/goose/config.yaml", "GOOSE_PROVIDER: anthropic\n");
+    let others = [("anthropic".to_owned(), "https://gw.corp".to_owned())];
+    let refused = goose.plan_beside(Agent::Goose, &others);
+    let refused = refused.expect_err("another's gateway").to_string();
+    assert!(
+        refused.contains("https://gw.corp and to the API's own address"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_gateway_with_and_without_its_version_is_one_place() {
+    let goose = "GOOSE_PROVIDER: openai\nOPENAI_HOST: https://gw.corp\n";
+    let goose = Home::default().file(".config/goose/config.yaml", goose);
+    let others = [("openai".to_owned(), "https://gw.corp/v1".to_owned())];
+    goose
+        .plan_beside(Agent::Goose, &others)
+        .expect("the same place");
+}
+
+#[test]
+fn a_gateway_whose_path_would_change_is_refused() {
+    let model = |url: &str| {
+        let text =
+            format!("models:\n- name: a\n  provider: openai\n  model: x\n  apiBase: {url}\n");
+        Home::default().file(".continue/config.yaml", &text)
+    };
+    for url in ["https://models.corp/inference", "https://models.corp"] {
+        let refused = model(url).refusal(Agent::Continue);
+        assert!(refused.contains("no version such as /v1"), "{refused}");
+    }
+    for url in ["https://gw/api/paas/v4", "https://gw/v1beta/openai"] {
+        let plan = model(url).plan(Agent::Continue).expect("a plan");
+        assert_eq!(plan.upstreams[0].url, url);
+    }
+    // The agent puts /v1 behind a path that has a version further to the front.
+    let claude = Home::default().env("ANTHROPIC_BASE_URL", "https://gw/v1/team/anthropic");
+    let plan = claude.plan(Agent::Claude).expect("a plan");
+    assert_eq!(plan.upstreams[0].url, "https://gw/v1/team/anthropic/v1");
 }

@@ -5,9 +5,11 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use infold_setup::{
-    Agent, ApplyError, FileError, Plan, Restored, State, Surroundings, Target, read_file,
+    Agent, ApplyError, FileError, Lock, Plan, Restored, State, Surroundings, Target, read_file,
     undo_agent, write_agent,
 };
+use std::time::Duration;
+
 use tempfile::TempDir;
 
 const BASE: &str = "http://127.0.0.1:7333";
@@ -259,11 +261,11 @@ fn a_file_that_changed_since_it_was_read_is_not_replaced() {
 #[test]
 fn an_upstream_that_another_agent_needs_stays_until_it_needs_it_no_more() {
     let home = Home::new();
-    let gateway = "{\"env\": {\"ANTHROPIC_BASE_URL\": \"https://gw\"}}";
+    let gateway = "{\"env\": {\"ANTHROPIC_BASE_URL\": \"https://gw/v1\"}}";
     home.file(".claude/settings.json", gateway);
     home.file(
         ".continue/config.yaml",
-        "models:\n  - name: a\n    provider: anthropic\n    apiBase: https://gw\n",
+        "models:\n  - name: a\n    provider: anthropic\n    apiBase: https://gw/v1\n",
     );
     let before = home.all();
     home.write(Agent::Claude).expect("written");
@@ -271,10 +273,81 @@ fn an_upstream_that_another_agent_needs_stays_until_it_needs_it_no_more() {
     let config = home.path(".config/infold/config.yaml");
     assert_eq!(
         fs::read_to_string(&config).expect("text"),
-        "serve:\n  upstreams:\n    anthropic: https://gw\n"
+        "serve:\n  upstreams:\n    anthropic: https://gw/v1\n"
     );
     home.undo(Agent::Claude);
     assert!(config.exists());
     home.undo(Agent::Continue);
     assert_eq!(home.all(), before);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_does_not_keep_the_others_from_being_taken_back() {
+    let home = Home::new();
+    let config = home.file(
+        ".continue/config.yaml",
+        "models:\n- name: a\n  provider: openai\n  model: x\n  apiBase: https://gw/v1\n",
+    );
+    home.write(Agent::Continue).expect("written");
+    let own = home.path(".config/infold/config.yaml");
+    // Two files: one becomes one that nobody can read as text.
+    fs::write(&own, b"serve: \xff\n").expect("ours");
+    let done = home.undo(Agent::Continue);
+    assert!(
+        done.iter()
+            .any(|restored| matches!(restored, Restored::Failed(why) if why.contains("UTF-8"))),
+        "{done:?}"
+    );
+    assert!(done.contains(&Restored::Whole), "{done:?}");
+    assert!(
+        fs::read_to_string(&config)
+            .expect("text")
+            .contains("https://gw/v1")
+    );
+    // What failed is known still.
+    assert_eq!(home.state().agents[0].files.len(), 1);
+    fs::remove_file(&own).expect("ours");
+    assert_eq!(home.undo(Agent::Continue), [Restored::Nothing]);
+    assert!(home.state().agents.is_empty());
+}
+
+#[test]
+fn what_a_kill_left_of_a_file_goes_with_the_next_write_or_undo() {
+    let home = Home::new();
+    home.file(".codex/config.toml", "model = \"o3\"\n");
+    let before = home.all();
+    home.write(Agent::Codex).expect("written");
+    let names = [
+        ".codex/.config.toml.infold-new",
+        ".codex/.config.toml.before-infold.infold-new",
+        "state/.setup.json.infold-new",
+    ];
+    names.iter().for_each(|name| drop(home.file(name, "key")));
+    let file = home.path("state/setup.json");
+    let mut lock = Lock::take(&file, Duration::ZERO).expect("free");
+    let mut state = State::load_locked(&file, &mut lock).expect("a record");
+    undo_agent("codex", &mut state, &file).expect("taken back");
+    drop(lock);
+    let left: Vec<_> = home.all().into_iter().map(|(path, ..)| path).collect();
+    let was: Vec<_> = before.into_iter().map(|(path, ..)| path).collect();
+    assert_eq!(left, was);
+    // One that is in the way of the next write.
+    home.file(names[0], "key");
+    home.write(Agent::Codex).expect("written");
+    assert!(!home.path(names[0]).exists());
+}
+
+#[test]
+fn a_record_is_locked_by_one_at_a_time() {
+    let home = Home::new();
+    let file = home.path("state/setup.json");
+    let lock = Lock::take(&file, Duration::ZERO).expect("free");
+    let error = Lock::take(&file, Duration::ZERO).expect_err("taken");
+    assert!(
+        error.to_string().contains("another `infold setup`"),
+        "{error}"
+    );
+    drop(lock);
+    assert!(!home.path("state").exists());
+    Lock::take(&file, Duration::ZERO).expect("free again");
 }

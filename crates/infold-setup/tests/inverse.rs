@@ -294,8 +294,12 @@ fn write(syntax: Syntax, text: &str) -> (String, Vec<Applied>) {
                 done.push(applied);
             }
             Ok(None) => {}
-            // A list or a text is where a section should be.
-            Err(error) => assert!(error.to_string().contains("in place"), "{error}: {text:?}"),
+            // A list or a text is where a section should be, or a block ends the text without a line end.
+            Err(error) => {
+                let said = error.to_string();
+                let is_known = said.contains("in place") || said.contains("without a line end");
+                assert!(is_known, "{error}: {text:?}");
+            }
         }
     }
     (text, done)
@@ -478,4 +482,85 @@ fn lists_of_named_entries_are_edited() {
          apiBase: http://B/v1\nmcpServers:\n  - args: [\"mcp\"]\n    command: infold\n    name: infold\n"
     );
     assert_eq!(undo(Syntax::Yaml, &text, &done), before);
+}
+
+#[test]
+fn values_that_others_moved_about_but_did_not_change_are_taken_back() {
+    let server = vec![
+        Step::Key("mcpServers".to_owned()),
+        Step::Entry("name".to_owned(), "infold".to_owned()),
+    ];
+    let value = json!({"name": "infold", "command": "infold"});
+    let (after, applied) = set(Syntax::Yaml, "a: b\nmcpServers:\n", &server, &value)
+        .expect("valid")
+        .expect("new");
+    let after = format!("{after}# a comment\n");
+    assert_eq!(
+        undo(Syntax::Yaml, &after, &[applied]),
+        "a: b\nmcpServers:\n# a comment\n"
+    );
+    let path = vec![
+        Step::Key("models".to_owned()),
+        Step::Entry("name".to_owned(), "a".to_owned()),
+        Step::Key("apiBase".to_owned()),
+    ];
+    let (_, applied) = set(
+        Syntax::Yaml,
+        "models:\n- name: a\n",
+        &path,
+        &json!("http://B/v1"),
+    )
+    .expect("valid")
+    .expect("new");
+    for (moved, left) in [
+        (
+            "models:\n- apiBase: http://B/v1\n  name: a\n",
+            "models:\n- name: a\n",
+        ),
+        (
+            "models:\n- apiBase: http://B/v1 # c\n  name: a\n",
+            "models:\n-  # c\n  name: a\n",
+        ),
+    ] {
+        assert_eq!(
+            undo(Syntax::Yaml, moved, std::slice::from_ref(&applied)),
+            left
+        );
+    }
+}
+
+#[test]
+fn a_block_at_the_end_without_a_line_end_keeps_its_value() {
+    let key = Step::keys(&["x"]);
+    for text in ["k: |\n  no end", "k: >\n  no end"] {
+        let error = set(Syntax::Yaml, text, &key, &json!("y")).expect_err(text);
+        assert!(error.to_string().contains("without a line end"), "{error}");
+    }
+    assert!(set(Syntax::Yaml, "k: |\n  an end\n", &key, &json!("y")).is_ok());
+    assert!(set(Syntax::Yaml, "k: plain", &key, &json!("y")).is_ok());
+}
+
+#[test]
+fn keys_in_lines_that_change_are_not_shown() {
+    for (before, shown) in [
+        (
+            r#"{"a":{"apiKey":"s3\"cret","x":1}}"#,
+            r#"- {"a":{"apiKey":"…","x":1}}"#,
+        ),
+        (
+            "a: {api_key: s3cret, headers: {Authorization: Bearer s3cret}}",
+            "- a: {api_key: …, headers: {Authorization: …}}",
+        ),
+        ("OPENAI_API_KEY=s3cret", "- OPENAI_API_KEY=…"),
+        (
+            r#"x = { keys = ["s3cret"], max_tokens = 5 }"#,
+            "- x = { keys = […], max_tokens = 5 }",
+        ),
+        (
+            r#""args": ["--key-is", "sk-s3cret"]"#,
+            r#"- "args": ["--key-is", "…"]"#,
+        ),
+    ] {
+        assert_eq!(infold_setup::diff(before, ""), [shown]);
+    }
 }

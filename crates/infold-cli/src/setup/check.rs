@@ -3,24 +3,18 @@
 use infold_setup::{Agent, ApplyError, State, file_changes};
 use serde_json::json;
 
-use super::{Context, nothing_found, programs, server};
+use super::{Context, programs, server};
 use crate::config::with_tilde;
 use crate::error::{CliError, CliResult};
 use crate::output::{BAD, DIM, GOOD, Output, paint};
 
 /// Prints a line for each agent, and the reasons below it.
 pub fn run(context: &Context<'_>, state: &State, out: &mut Output) -> CliResult {
-    let found: Vec<Agent> = Agent::ALL
-        .into_iter()
-        .filter(|agent| context.is_found(*agent))
-        .collect();
-    if found.is_empty() {
-        return Err(nothing_found());
-    }
-    let is_running = server::is_running(context.port);
+    let found = context.found()?;
+    let server = server::probe(context.port);
     let mut missing = 0;
     for agent in found {
-        let (reasons, notes) = reasons(context, agent, state, is_running);
+        let (reasons, notes) = reasons(context, agent, state, &server);
         let through = reasons.is_empty();
         missing += usize::from(!through);
         if out.is_json() {
@@ -64,7 +58,7 @@ fn reasons(
     context: &Context<'_>,
     agent: Agent,
     state: &State,
-    is_running: bool,
+    server: &CliResult<server::Listener>,
 ) -> (Vec<String>, Vec<String>) {
     let (mut reasons, mut notes) = (Vec::new(), Vec::new());
     let plan = context.plan(agent, state).map_err(ApplyError::from);
@@ -92,11 +86,13 @@ fn reasons(
     if let Some(name) = swallowing_proxy() {
         reasons.push(format!("{name} is set, and NO_PROXY does not name 127.0.0.1: requests to this machine would go there; export NO_PROXY=127.0.0.1,localhost"));
     }
-    if !is_running {
-        reasons.push(format!(
+    match server {
+        Ok(server::Listener::Infold) => {}
+        Ok(server::Listener::Nobody) => reasons.push(format!(
             "no server is running at {}: infold serve",
             context.base
-        ));
+        )),
+        Err(error) => reasons.push(error.text().to_owned()),
     }
     if programs::find(agent).len() > 1 {
         notes.push("there are several programs on the path; the first is the one that is started and proven".to_owned());

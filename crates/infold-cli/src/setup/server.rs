@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use infold_setup::{State, missing_directories, remove_file};
 use serde_json::json;
@@ -24,6 +24,9 @@ pub enum Listener {
 
 /// How long a server on this machine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long a server may take to start.
+const START: Duration = Duration::from_secs(10);
 
 /// Finds out what listens at a port; another program there is an error.
 pub fn probe(port: u16) -> CliResult<Listener> {
@@ -71,7 +74,9 @@ pub fn start(
             format!("the server is running at {}", context.base),
         );
     }
-    let command = serve_words(context).join(" ");
+    let words = serve_words(context);
+    let shown: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+    let command = shown.join(" ");
     if context.args.no_service || !has_systemd() {
         let why = if context.args.no_service {
             ""
@@ -85,34 +90,65 @@ pub fn start(
         );
     }
     let unit = unit_file(context);
+    if state.unit.is_none() && unit.exists() {
+        let text = format!(
+            "{} is not of setup, and was left as it is; start it (systemctl --user start infold), or run: infold {command}",
+            unit.display()
+        );
+        return out.result(
+            &json!({"server": "not started", "command": format!("infold {command}")}),
+            text,
+        );
+    }
     if state.unit.is_none() {
-        if unit.exists() {
-            note(
-                out.is_json(),
-                format!("{} is there already, and was left as it is", unit.display()),
-            );
-        } else {
-            state.unit = Some(unit.clone());
-            state.unit_directories = missing_directories(&unit);
-            state.save(&context.state_file).map_err(CliError::store)?;
-            write_unit(&unit, &serve_words(context)).map_err(|error| {
-                CliError::store(format!("{}: {error}", unit.display()))
-                    .hint("--no-service leaves it out")
-            })?;
+        state.unit = Some(unit.clone());
+        state.unit_directories = missing_directories(&unit);
+        let wants = unit.with_file_name("default.target.wants");
+        // Enabling makes it.
+        if !wants.exists() {
+            state.unit_directories.push(wants);
         }
+        state.save(&context.state_file).map_err(CliError::store)?;
+        write_unit(&unit, &words).map_err(|error| {
+            CliError::store(format!("{}: {error}", unit.display()))
+                .hint("--no-service leaves it out")
+        })?;
     }
     let done = systemctl(&["daemon-reload"]) && systemctl(&["enable", "--now", "infold.service"]);
-    if !done {
-        return Err(
-            CliError::no("systemd did not start the server").hint(format!(
-                "`systemctl --user status infold` says why; or run: infold {command}"
-            )),
-        );
+    if !done || !answers(context.port) {
+        let what = match done {
+            true => "systemd started the server, and it does not answer",
+            false => "systemd did not start the server",
+        };
+        return Err(CliError::no(what).hint(format!(
+            "`systemctl --user status infold` says why; or run: infold {command}"
+        )));
     }
     out.result(
         &json!({"server": "started", "unit": unit.display().to_string()}),
         format!("the server was started by systemd: {}", unit.display()),
     )
+}
+
+/// Waits until a server that was just started answers.
+fn answers(port: u16) -> bool {
+    let end = Instant::now() + START;
+    while !is_running(port) {
+        if Instant::now() >= end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    true
+}
+
+/// A word as a shell takes it.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }
 
 /// Stops the server and removes its unit, if setup installed it.
@@ -134,14 +170,15 @@ pub fn remove(state: &mut State, state_file: &Path, out: &mut Output) -> CliResu
     )
 }
 
-/// Waits until the server answers, which it may not do right after its start.
+/// Returns whether a server of Infold answers.
 pub fn is_running(port: u16) -> bool {
     matches!(probe(port), Ok(Listener::Infold))
 }
 
 /// The arguments that start the server.
 fn serve_words(context: &Context<'_>) -> Vec<String> {
-    let mut words = vec!["serve".to_owned()];
+    let mut words = context.global.clone();
+    words.push("serve".to_owned());
     if let Some(port) = context.args.port {
         words.extend(["--port".to_owned(), port.to_string()]);
     }
@@ -154,20 +191,26 @@ fn unit_file(context: &Context<'_>) -> PathBuf {
 
 fn write_unit(unit: &Path, words: &[String]) -> std::io::Result<()> {
     let program = std::env::current_exe()?;
-    // Systemd reads % as the beginning of a variable, and words in quotes as one.
-    let program = program
-        .display()
-        .to_string()
-        .replace('%', "%%")
-        .replace('"', "\\\"");
+    let program = unit_word(&program.display().to_string(), true);
+    let words: Vec<String> = words.iter().map(|word| unit_word(word, false)).collect();
     let text = format!(
-        "[Unit]\nDescription=Infold, a proxy between agents and their models\n\n[Service]\nExecStart=\"{program}\" {}\nRestart=on-failure\n\n[Install]\nWantedBy=default.target\n",
+        "[Unit]\nDescription=Infold, a proxy between agents and their models\n\n[Service]\nExecStart={program} {}\nRestart=on-failure\n\n[Install]\nWantedBy=default.target\n",
         words.join(" ")
     );
     if let Some(parent) = unit.parent() {
         std::fs::create_dir_all(parent)?;
     }
     std::fs::write(unit, text)
+}
+
+/// Systemd reads % and $ as the beginning of a variable, and words in quotes as one.
+fn unit_word(word: &str, is_quoted: bool) -> String {
+    let is_quoted = is_quoted || word.contains(|c: char| c.is_whitespace() || "\"'\\;".contains(c));
+    let word = word.replace('%', "%%").replace('$', "$$");
+    match is_quoted {
+        true => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
+        false => word,
+    }
 }
 
 fn has_systemd() -> bool {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::upstream::Place;
 use super::{Plan, PlanError, Surroundings, Target};
 use crate::edit::Syntax;
 use crate::tree::Step;
@@ -13,23 +14,28 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
     let mut plan = Plan::default();
     let config = at.document(at.home.join(".aider.conf.yml"), Syntax::Yaml)?;
     let path = Step::keys(&["openai-api-base"]);
-    plan.address(&config, path, to, &format!("{NAME}/v1"), "openai")?;
+    let before = (at.env)("OPENAI_API_BASE").filter(|_| config.is_missing);
+    let suffix = format!("{NAME}/v1");
+    plan.address_over(&config, path, to, &suffix, "openai", before)?;
     let path = Step::keys(&["set-env"]);
     let own = json!([format!("ANTHROPIC_API_BASE={}{NAME}", to.base)]);
     if config.value.get("set-env").is_none_or(|set| *set == own) {
-        plan.changes.push(config.change(path, own));
-        plan.apis.push("anthropic");
+        plan.changes.push(config.change(path.clone(), own));
+        let place = match config.get(&path) {
+            Some(_) => Place::Proxy,
+            None => Place::Home,
+        };
+        plan.was("anthropic", place)
+            .map_err(|problem| PlanError::Upstream {
+                file: config.file.clone(),
+                problem,
+            })?;
     } else {
         plan.notes.push(format!(
             "aider's models of Anthropic are not through the proxy: {} has `set-env` already; add ANTHROPIC_API_BASE={}{NAME} to it",
             config.file.display(),
             to.base
         ));
-    }
-    if let Some(before) =
-        (at.env)("OPENAI_API_BASE").filter(|url| !url.is_empty() && config.is_missing)
-    {
-        plan.upstream(&config.file, "openai", &before)?;
     }
     Ok(plan)
 }

@@ -25,11 +25,8 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
     }
     let path = Step::keys(&["env", "ANTHROPIC_BASE_URL"]);
     // Without an address in its settings the one of the environment is used.
-    let before = (at.env)("ANTHROPIC_BASE_URL").filter(|url| !url.is_empty());
-    if let Some(before) = before.filter(|_| settings.get(&path).is_none()) {
-        plan.upstream(&settings.file, "anthropic", &before)?;
-    }
-    plan.address(&settings, path, to, "", "anthropic")?;
+    let before = (at.env)("ANTHROPIC_BASE_URL");
+    plan.address_over(&settings, path, to, "", "anthropic", before)?;
     let own = if at.is_set("CLAUDE_CONFIG_DIR") {
         directory(at).join(".claude.json")
     } else {

@@ -38,11 +38,8 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
     };
     let variables = at.document(file, Syntax::Dotenv)?;
     let path = Step::keys(&[VARIABLE]);
-    let before = (at.env)(VARIABLE).filter(|url| !url.is_empty());
-    if let Some(before) = before.filter(|_| variables.get(&path).is_none()) {
-        plan.upstream(&variables.file, "gemini", &before)?;
-    }
-    plan.address(&variables, path, to, "", "gemini")?;
+    let before = (at.env)(VARIABLE);
+    plan.address_over(&variables, path, to, "", "gemini", before)?;
     plan.server(&settings, McpForm::Gemini, to);
     plan.notes.push(format!(
         "Gemini CLI reads {} in folders that it trusts, and only if no .env is nearer",

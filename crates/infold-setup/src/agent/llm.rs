@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::upstream::Place;
 use super::{Plan, PlanError, Surroundings, Target};
 use crate::edit::Syntax;
 use crate::tree::Step;
@@ -54,7 +55,11 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
         "supports_tools": true, "supports_schema": true, "vision": true,
     });
     plan.changes.push(config.change(vec![entry(&id)], model));
-    plan.apis.push("openai");
+    plan.was("openai", Place::Home)
+        .map_err(|problem| PlanError::Upstream {
+            file: config.file.clone(),
+            problem,
+        })?;
     plan.notes.push(format!(
         "llm's own models take no address from a file: `llm -m {id}` goes through the proxy, and `llm models default {id}` makes it the default"
     ));

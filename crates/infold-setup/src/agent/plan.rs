@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::upstream::{HOME, Place, is_same};
 use super::{Change, Plan, PlanError, Surroundings, Target, Upstream, UpstreamProblem, empty};
 use crate::edit::{Syntax, get, read};
 use crate::mcp::McpForm;
@@ -53,31 +54,56 @@ impl Plan {
         suffix: &str,
         api: &'static str,
     ) -> Result<(), PlanError> {
+        self.address_over(document, path, to, suffix, api, None)
+    }
+
+    /// Sets an address; without one in the file `fallback` is what is used so far.
+    pub(super) fn address_over(
+        &mut self,
+        document: &Document,
+        path: Vec<Step>,
+        to: &Target<'_>,
+        suffix: &str,
+        api: &'static str,
+        fallback: Option<String>,
+    ) -> Result<(), PlanError> {
         let value = format!("{}{suffix}", to.base);
-        if !self.apis.contains(&api) {
-            self.apis.push(api);
-        }
-        if let Some(before) = document.get(&path).filter(|before| *before != value) {
-            self.upstream(&document.file, api, &before)?;
-        }
+        let fallback = fallback.filter(|url| !url.is_empty());
+        let place = match document.get(&path).or(fallback) {
+            Some(before) => Upstream::place(api, &before, to.base, suffix),
+            None => Ok(Place::Home),
+        };
+        let failed = |problem| PlanError::Upstream {
+            file: document.file.clone(),
+            problem,
+        };
+        self.was(api, place.map_err(failed)?).map_err(failed)?;
         self.changes.push(document.change(path, value.into()));
         Ok(())
     }
 
-    pub(super) fn upstream(
-        &mut self,
-        file: &Path,
-        api: &'static str,
-        url: &str,
-    ) -> Result<(), PlanError> {
-        let failed = |problem| PlanError::Upstream {
-            file: file.to_owned(),
-            problem,
+    /// Notes where requests of an API went; they cannot go to two places.
+    pub(super) fn was(&mut self, api: &'static str, place: Place) -> Result<(), UpstreamProblem> {
+        let note = |apis: &mut Vec<&'static str>| {
+            if !apis.contains(&api) {
+                apis.push(api);
+            }
         };
-        if let Some(upstream) = Upstream::of(api, url).map_err(failed)? {
-            upstream.add_to(&mut self.upstreams).map_err(failed)?;
+        note(&mut self.apis);
+        match place {
+            Place::Proxy => note(&mut self.through),
+            Place::Home => note(&mut self.at_home),
+            Place::At(upstream) => upstream.add_to(&mut self.upstreams)?,
         }
-        Ok(())
+        let upstream = self.upstreams.iter().find(|upstream| upstream.api == api);
+        match upstream.filter(|_| self.at_home.contains(&api)) {
+            Some(upstream) => Err(UpstreamProblem::Two {
+                api,
+                first: HOME.to_owned(),
+                second: upstream.url.clone(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Notes in the proxy's own configuration where it sends requests on, unless that would change what
@@ -98,26 +124,31 @@ impl Plan {
             let wanted = upstream.map(|upstream| upstream.url.clone());
             let path = Step::keys(&["serve", "upstreams", api]);
             let found = config.get(&path);
-            let other = others.iter().find(|(of, _)| of == api);
-            let other = other.map(|(_, url)| url.clone());
-            let of_others = found.clone().or(other);
-            let clash = match (&wanted, &of_others) {
-                (Some(wanted), Some(other)) => wanted != other,
+            let of_others = others.iter().filter(|(of, _)| of == api);
+            let mut of_others = of_others.map(|(_, url)| url.clone());
+            let clash = match &wanted {
+                Some(wanted) => {
+                    let other = found.clone().or_else(|| of_others.next());
+                    other
+                        .filter(|other| !is_same(other, wanted))
+                        .map(|other| (other, wanted.clone()))
+                }
+                // Keys must not reach the gateway of another.
+                None if self.at_home.contains(&api) => of_others
+                    .find(|url| !url.is_empty())
+                    .map(|url| (url, String::new())),
                 // Without an address of its own it is content with one that is configured.
-                _ => false,
+                None => None,
             };
-            if clash {
-                let home = |url: String| {
-                    if url.is_empty() {
-                        "the API's own address".to_owned()
-                    } else {
-                        url
-                    }
+            if let Some((first, second)) = clash {
+                let home = |url: String| match url.is_empty() {
+                    true => HOME.to_owned(),
+                    false => url,
                 };
                 let problem = UpstreamProblem::Two {
                     api,
-                    first: home(of_others.unwrap_or_default()),
-                    second: wanted.unwrap_or_default(),
+                    first: home(first),
+                    second: home(second),
                 };
                 return Err(failed(&config.file, problem));
             }

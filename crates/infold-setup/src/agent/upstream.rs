@@ -44,14 +44,38 @@ const HOMES: [&str; 6] = [
     "localhost:11434",
 ];
 
+/// Where requests went before.
+pub(super) enum Place {
+    /// The proxy already.
+    Proxy,
+    /// The API's own address.
+    Home,
+    /// Somewhere else.
+    At(Upstream),
+}
+
+/// How the API's own address is called in messages.
+pub(super) const HOME: &str = "the API's own address";
+
 impl Upstream {
-    /// Makes an upstream of an address; the public address of an API needs none.
-    pub fn of(api: &'static str, url: &str) -> Result<Option<Upstream>, UpstreamProblem> {
+    /// Tells where an address leads; `base` is the proxy's, `suffix` what the agent's has behind it.
+    pub(super) fn place(
+        api: &'static str,
+        url: &str,
+        base: &str,
+        suffix: &str,
+    ) -> Result<Place, UpstreamProblem> {
         let url = url.trim().trim_end_matches('/');
-        let bare = url.trim_end_matches("/v1").trim_end_matches("/v1beta");
-        if HOMES.contains(&bare) || is_our_own(url) {
-            return Ok(None);
+        if is_proxy(url, base) {
+            return Ok(Place::Proxy);
         }
+        if HOMES.contains(&without_version(url)) {
+            return Ok(Place::Home);
+        }
+        Upstream::of(api, url, suffix).map(Place::At)
+    }
+
+    fn of(api: &'static str, url: &str, suffix: &str) -> Result<Upstream, UpstreamProblem> {
         let problem = |shown: &str, reason| {
             Err(UpstreamProblem::Address {
                 shown: shown.to_owned(),
@@ -76,16 +100,29 @@ impl Upstream {
         if !matches!(scheme, "http" | "https") || host.is_empty() {
             return problem(url, "it is no http:// or https:// address");
         }
-        Ok(Some(Upstream {
-            api,
-            url: url.to_owned(),
-        }))
+        let segments: Vec<&str> = rest.split('/').skip(1).collect();
+        let has_version = segments.iter().any(|part| is_version(part));
+        let ends_with_one = segments.last().is_some_and(|part| is_version(part));
+        let mut url = url.to_owned();
+        if api != "ollama" {
+            if !suffix.is_empty() && !has_version {
+                return problem(
+                    &url,
+                    "its path has no version such as /v1, and the proxy would add one",
+                );
+            }
+            // The agent puts the version behind it; the proxy does that only where there is none yet.
+            if suffix.is_empty() && has_version && !ends_with_one {
+                url += if api == "gemini" { "/v1beta" } else { "/v1" };
+            }
+        }
+        Ok(Upstream { api, url })
     }
 
     /// Adds this to others, unless they send the API elsewhere.
     pub fn add_to(self, others: &mut Vec<Upstream>) -> Result<(), UpstreamProblem> {
         match others.iter().find(|other| other.api == self.api) {
-            Some(other) if other.url == self.url => Ok(()),
+            Some(other) if is_same(&other.url, &self.url) => Ok(()),
             Some(other) => Err(UpstreamProblem::Two {
                 api: self.api,
                 first: other.url.clone(),
@@ -99,8 +136,46 @@ impl Upstream {
     }
 }
 
-/// An address on this machine with a task's name in its path is a proxy's: it must not be its own upstream.
-fn is_our_own(url: &str) -> bool {
-    let local = ["http://127.0.0.1:7333", "http://localhost:7333"];
-    local.iter().any(|own| url.starts_with(own))
+/// Returns whether two addresses are one place: clients differ in whether they write the version.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|url| without_version(url.trim_end_matches('/')));
+    one == other
+}
+
+fn without_version(url: &str) -> &str {
+    let bare = url.strip_suffix("/v1").or(url.strip_suffix("/v1beta"));
+    bare.unwrap_or(url)
+}
+
+fn is_version(part: &str) -> bool {
+    let rest = part.strip_prefix('v').unwrap_or_default();
+    rest.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Returns whether an address is the proxy's, by whatever name: it must not be its own upstream.
+fn is_proxy(url: &str, base: &str) -> bool {
+    const USUAL: u16 = 7333;
+    let port = base
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
+    is_loopback(url, port.unwrap_or(USUAL)) || is_loopback(url, USUAL)
+}
+
+/// Returns whether an address leads to a port of this machine, by any name of its loopback.
+pub fn is_loopback(url: &str, port: u16) -> bool {
+    let url = url.trim().to_ascii_lowercase();
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", &url));
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let (name, own) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
+        _ => (host, Some(if scheme == "https" { 443 } else { 80 })),
+    };
+    let name = name.trim_start_matches('[').trim_end_matches([']', '.']);
+    let is_name = name == "localhost" || name.ends_with(".localhost");
+    let is_address = name.parse::<std::net::IpAddr>().is_ok_and(|address| {
+        let address = address.to_canonical();
+        address.is_loopback() || address.is_unspecified()
+    });
+    own == Some(port) && (is_name || is_address)
 }

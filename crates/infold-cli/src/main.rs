@@ -92,12 +92,16 @@ fn main() -> ExitCode {
 
 /// Says what is here, with the configuration and the directory that a command without options would use.
 fn first_run(out: &mut Output) -> CliResult {
-    let named = std::env::var_os("INFOLD_CONFIG").map(std::path::PathBuf::from);
-    let root = std::env::var_os("INFOLD_CONTEXTS").map(std::path::PathBuf::from);
-    let config = config::load(named.as_deref(), root, false)?;
+    let named = |variable| std::env::var_os(variable).map(std::path::PathBuf::from);
+    let named = work::NamedFiles {
+        contexts: named("INFOLD_CONTEXTS"),
+        config: named("INFOLD_CONFIG"),
+        durability: args::Fsync::Turn,
+    };
+    let config = config::load(named.config.as_deref(), named.contexts.clone(), false)?;
     let base = config.context_storage.base_dir.value.clone();
     let contexts = Contexts::new(base, infold_store::Durability::Turn);
-    setup::first_run::print(&contexts, &config, named.as_deref(), out)
+    setup::first_run::print(&contexts, &config, &named, out)
 }
 
 fn parse_command_line() -> Result<Cli, clap::Error> {

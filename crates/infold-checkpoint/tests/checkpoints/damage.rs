@@ -64,7 +64,8 @@ fn a_damaged_repository_is_set_aside_and_made_anew_and_numbers_go_on() {
 
 #[test]
 fn damage_beside_the_objects_costs_one_checkpoint_at_most() {
-    let damages: [(&str, fn(&Path), bool); 5] = [
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage, bool); 5] = [
         (
             "a ref",
             |repository| {

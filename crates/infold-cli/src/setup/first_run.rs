@@ -1,7 +1,6 @@
 //! `infold` alone on a terminal: what it is, what it finds here, and the next command.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
 
 use infold::Config;
 use infold_setup::{Agent, State};
@@ -12,6 +11,7 @@ use super::{Context, SetupArgs, programs, server};
 use crate::config::with_tilde;
 use crate::error::CliResult;
 use crate::output::{DIM, Output, count, number, paint};
+use crate::work::NamedFiles;
 
 /// Returns whether the command was started alone, by a person.
 pub fn is_first_run() -> bool {
@@ -22,7 +22,7 @@ pub fn is_first_run() -> bool {
 pub fn print(
     contexts: &Contexts,
     config: &Config,
-    named_config: Option<&Path>,
+    named: &NamedFiles,
     out: &mut Output,
 ) -> CliResult {
     out.line("Infold stores everything an agent has said and seen, and folds it to fit the model's window.")?;
@@ -38,7 +38,7 @@ pub fn print(
         None => format!("no tasks yet; they will be in {root}"),
     };
     let args = SetupArgs::default();
-    let here = Here::look(config, named_config, &args);
+    let here = Here::look(config, named, &args);
     for (name, text) in [
         ("tasks", kept),
         ("agents", here.agents()),
@@ -68,9 +68,9 @@ struct Here {
 }
 
 impl Here {
-    fn look(config: &Config, named_config: Option<&Path>, args: &SetupArgs) -> Here {
+    fn look(config: &Config, named: &NamedFiles, args: &SetupArgs) -> Here {
         // Without a home directory there are no agents to be found, which is no error here.
-        let Ok(context) = Context::new(config, named_config, args) else {
+        let Ok(context) = Context::new(config, named, args) else {
             return Here {
                 server: "not looked for, without a home directory".to_owned(),
                 ..Here::default()

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use infold_setup::{Agent, State, Syntax, get, read};
@@ -379,6 +380,7 @@ impl Run {
             child.stdout.take().map(|pipe| read_all(Box::new(pipe))),
             child.stderr.take().map(|pipe| read_all(Box::new(pipe))),
         ];
+        let readers: Vec<_> = readers.into_iter().flatten().collect();
         let began = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait()? {
@@ -391,11 +393,19 @@ impl Run {
             }
             std::thread::sleep(Duration::from_millis(20));
         };
-        // Before its output is read to the end: what is left may hold it open.
-        end_leftovers(home);
+        // What is left may hold the output open. One look is not enough: a process that is just being started has no
+        // environment yet.
+        let ended = Instant::now();
+        loop {
+            end_leftovers(home);
+            if readers.iter().all(JoinHandle::is_finished) || ended.elapsed() > LEFTOVER_PATIENCE {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let said = readers
             .into_iter()
-            .flatten()
+            .filter(JoinHandle::is_finished)
             .filter_map(|reader| reader.join().ok())
             .collect();
         Ok(Run { said, status })
@@ -407,6 +417,9 @@ impl Run {
         format!("{}: {}", self.status, infold_wire::shorten(last, 300))
     }
 }
+
+/// How long what an agent left running is looked for while it holds the output open.
+const LEFTOVER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Ends the processes that have this home directory: some agents leave a daemon behind.
 fn end_leftovers(home: &Path) {
@@ -431,7 +444,7 @@ fn end_leftovers(home: &Path) {
     }
 }
 
-fn read_all(mut pipe: Box<dyn std::io::Read + Send>) -> std::thread::JoinHandle<String> {
+fn read_all(mut pipe: Box<dyn std::io::Read + Send>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let _ = pipe.read_to_end(&mut bytes);

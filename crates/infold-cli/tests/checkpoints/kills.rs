@@ -13,12 +13,12 @@ const FILES: usize = 600;
 fn fill(work: &Path, text: &str) -> Tree {
     for number in 0..FILES {
         let dir = work.join(format!("d{}", number % 20));
-        fs::create_dir_all(&dir).unwrap();
+        fs::create_dir_all(&dir).expect("a directory");
         fs::write(
             dir.join(format!("f{number}")),
             format!("{text} {number}\n").repeat(50),
         )
-        .unwrap();
+        .expect("a file");
     }
     tree(work)
 }

@@ -11,7 +11,7 @@ fn key() -> String {
 
 /// Returns whether something stands in what git keeps, as it reads.
 fn is_kept(home: &crate::Home, text: &str) -> bool {
-    let shadows = fs::read_dir(home.contexts().join("checkpoints")).unwrap();
+    let shadows = fs::read_dir(home.contexts().join("checkpoints")).expect("checkpoints");
     shadows.flatten().any(|shadow| {
         let git = |arguments: &[&str]| {
             let ran = std::process::Command::new("git")

@@ -117,7 +117,14 @@ impl Git {
 
 fn failure(doing: &'static str, stderr: &[u8], directory: &Path) -> CheckpointError {
     let text = String::from_utf8_lossy(stderr);
-    if text.contains("No space left on device") || text.contains("Disk quota exceeded") {
+    let complaints = [
+        "No space left on device",
+        "Out of diskspace",
+        "Disk quota exceeded",
+    ];
+    let is_said = complaints.iter().any(|complaint| text.contains(complaint));
+    // On a full disk there may be no place to say so.
+    if is_said || text.is_empty() && is_full(directory) {
         return CheckpointError::Full {
             action: "written",
             path: directory.to_owned(),
@@ -128,6 +135,10 @@ fn failure(doing: &'static str, stderr: &[u8], directory: &Path) -> CheckpointEr
     });
     let said = lines.next().unwrap_or("it gave no reason").to_owned();
     CheckpointError::Git { doing, said }
+}
+
+fn is_full(directory: &Path) -> bool {
+    rustix::fs::statvfs(directory).is_ok_and(|disk| disk.f_bavail == 0)
 }
 
 /// Returns a command with an environment that says nothing but where programs are.

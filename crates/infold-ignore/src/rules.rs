@@ -152,3 +152,60 @@ fn without_trailing_spaces(line: &[u8]) -> &[u8] {
     }
     &line[..end]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `git check-ignore` (2.47) says of each path under the rules.
+    #[test]
+    fn rules_are_those_of_git() {
+        let rules = IgnoreRules::parse(
+            b"# comment\n*.log\n!keep.log\n/build\ntarget/\ndocs/*.txt\n**/cache/x\nlogs/**\na/**/z\n\\#odd\nspace\\ \ntrail   \nf[ab]o\ng[!x]h\nt??t\nw\xc3\xa9\n",
+        );
+        let cases = [
+            ("x.log", false, Some(true)),
+            ("deep/er/x.log", false, Some(true)),
+            ("keep.log", false, Some(false)),
+            ("deep/keep.log", false, Some(false)),
+            ("build", false, Some(true)),
+            ("deep/build", true, None),
+            ("target", true, Some(true)),
+            ("target", false, None),
+            ("deep/target", true, Some(true)),
+            ("docs/a.txt", false, Some(true)),
+            ("docs/deep/a.txt", false, None),
+            ("other/docs/a.txt", false, None),
+            ("cache/x", false, Some(true)),
+            ("p/q/cache/x", false, Some(true)),
+            ("logs/x", false, Some(true)),
+            ("logs/y/x", false, Some(true)),
+            ("a/z", false, Some(true)),
+            ("a/b/c/z", false, Some(true)),
+            ("#odd", false, Some(true)),
+            ("space ", false, Some(true)),
+            ("trail", false, Some(true)),
+            ("fao", false, Some(true)),
+            ("fco", false, None),
+            ("gyh", false, Some(true)),
+            ("gxh", false, None),
+            ("test", false, Some(true)),
+            ("t/st", false, None),
+            ("wé", false, Some(true)),
+            ("comment", false, None),
+        ];
+        for (path, is_directory, expected) in cases {
+            assert_eq!(
+                rules.verdict(path.as_bytes(), is_directory),
+                expected,
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn invalid_patterns_are_left_out() {
+        let rules = IgnoreRules::parse(b"[\n[a\n\\\n/\n!\n");
+        assert!(rules.is_empty(), "{rules:?}");
+    }
+}

@@ -4,7 +4,7 @@ mod root;
 mod file;
 mod read;
 mod write;
-mod ignore_rules;
+mod glob;
 mod walk;
 mod list;
 mod search;

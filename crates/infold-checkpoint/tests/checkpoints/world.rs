@@ -93,8 +93,10 @@ impl World {
     /// Asks git which files a snapshot holds.
     pub fn held(&self, at: SnapshotRef) -> BTreeSet<PathBuf> {
         let name = format!("refs/infold/{}/{}", at.task, at.number);
-        let arguments = ["ls-tree", "-r", "-z", "--name-only", &name];
-        let text = run_git(&self.repository(), &self.home, &arguments);
+        // Named, the repository may be that of another user.
+        let repository = format!("--git-dir={}", self.repository().display());
+        let arguments = [&repository, "ls-tree", "-r", "-z", "--name-only", &name];
+        let text = run_git(self.root.path(), &self.home, &arguments);
         let names = text.split(|byte| *byte == 0);
         names
             .filter_map(|name| Some(path(name.strip_prefix(b"files/")?)))

@@ -3,7 +3,7 @@
 use rustix::fs::{AtFlags, FileType, readlinkat, statat};
 
 use super::file::size_of_file;
-use super::ignore_rules::glob;
+use super::glob::glob;
 use super::walk::{Entry, Step, WalkOptions, walk};
 use super::{CallContext, Workspace};
 use crate::arguments::Arguments;

@@ -5,11 +5,11 @@ use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
+use infold_ignore::IgnoreRules;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
 
 use super::CallContext;
 use super::file::{TEMPORARY_PREFIX, open_entry};
-use super::ignore_rules::IgnoreRules;
 use super::root::{Location, is_git_directory};
 
 /// An entry of a directory.

@@ -1,6 +1,7 @@
 //! The layered state in a task's log, and what requests show of it.
 
 use infold::Config;
+use infold::checkpoint::FileHistory;
 use infold::layers::model::{
     Attribute, Author, Change, ChangeError, Field, Item, LayerState, Transitions, encode_changes,
 };
@@ -8,8 +9,9 @@ use infold::layers::{
     ContextRequest, StateError, build_context, change_state, read_state, read_state_file,
     request_context, show_changing,
 };
-use infold::{Scratch, step::Step};
-use infold_store::Writer;
+use infold::step::{Step, StepContext, StepResult};
+use infold::{Hooks, Scratch};
+use infold_store::{Contexts, Durability, StepError, Writer};
 
 fn set(field: Field, text: &str) -> Change {
     Change::Set(field, vec![Item::new(text)])
@@ -39,6 +41,20 @@ fn texts(state: &LayerState, field: Field) -> Vec<&str> {
         .iter()
         .map(|item| item.text.as_str())
         .collect()
+}
+
+/// Takes a step that touches no files.
+fn take(
+    step: &Step,
+    writer: &mut Writer,
+    transitions: &Transitions,
+) -> Result<StepResult, StepError> {
+    let context = StepContext {
+        hooks: &Hooks::default(),
+        transitions,
+        files: &FileHistory::new(&Contexts::new("/nowhere", Durability::Never)),
+    };
+    step.take(writer, context)
 }
 
 #[test]
@@ -74,8 +90,7 @@ fn redo_rewind_and_fork_know_the_state() {
     writer.redo().expect("an undo");
     assert_eq!(state(writer).text(Field::Goal), Some("second"));
     let back = Step::read(br#"{"step":"rewind","to":1}"#).expect("a step");
-    back.take(writer, &infold::Hooks::default(), &Transitions::default())
-        .expect("a rewind");
+    take(&back, writer, &Transitions::default()).expect("a rewind");
     assert_eq!(
         state(writer).text(Field::Goal),
         None,
@@ -363,13 +378,11 @@ fn a_model_leaves_the_configured_phase_only_along_the_transitions() {
         );
         Step::read(json.as_bytes()).expect("a step")
     };
-    let (hooks, transitions) = (infold::Hooks::default(), &config.layers.transitions);
-    let refused = step("executing").take(writer, &hooks, transitions);
+    let transitions = &config.layers.transitions;
+    let refused = take(&step("executing"), writer, transitions);
     assert!(refused.is_err(), "{refused:?}");
     assert_eq!(state(writer).text(Field::Phase), None);
-    step("verifying")
-        .take(writer, &hooks, transitions)
-        .expect("allowed");
+    take(&step("verifying"), writer, transitions).expect("allowed");
 }
 
 #[test]
@@ -386,21 +399,18 @@ fn a_step_of_a_model_follows_the_configured_transitions() {
         );
         Step::read(json.as_bytes())
     };
-    let hooks = infold::Hooks::default();
     let jump = step("model", "verifying").expect("a step");
-    let refused = jump.take(writer, &hooks, &Transitions::default());
+    let refused = take(&jump, writer, &Transitions::default());
     assert!(refused.is_err(), "{refused:?}");
     let usual = step("model", "executing").expect("a step");
-    let refused = usual.take(writer, &hooks, &config.layers.transitions);
+    let refused = take(&usual, writer, &config.layers.transitions);
     let why = refused.expect_err("no such transition").to_string();
     assert!(why.contains("what may follow: verifying"), "{why}");
-    jump.take(writer, &hooks, &config.layers.transitions)
-        .expect("allowed");
+    take(&jump, writer, &config.layers.transitions).expect("allowed");
     assert_eq!(state(writer).text(Field::Phase), Some("verifying"));
     // A person goes where they like.
     let back = step("person", "planning").expect("a step");
-    back.take(writer, &hooks, &config.layers.transitions)
-        .expect("allowed");
+    take(&back, writer, &config.layers.transitions).expect("allowed");
     assert_eq!(
         step("modle", "planning"),
         Err(r#""author" of state must be "person" or "model""#.to_owned())

@@ -95,7 +95,12 @@ fn give_away(path: &Path) -> bool {
 fn step_as_nobody(world: &World, words: &[&str]) {
     // The binary may be in a directory that others cannot enter.
     let binary = world.root.path().join("checkpoint-steps");
-    fs::copy(env!("CARGO_BIN_EXE_checkpoint-steps"), &binary).unwrap();
+    // By a process of its own: a file that another test's child inherited open for writing cannot be run.
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_checkpoint-steps"))
+        .arg(&binary)
+        .status();
+    assert!(copied.unwrap().success());
     let output = Command::new("setpriv")
         .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
         .arg(binary)

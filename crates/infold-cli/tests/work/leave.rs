@@ -124,7 +124,12 @@ fn no_process_of_the_same_user_reads_the_environment_of_infold() {
     let mode = |mode| std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(dir.path(), mode(0o755)).unwrap();
     let program = dir.path().join("infold");
-    std::fs::copy(env!("CARGO_BIN_EXE_infold"), &program).unwrap();
+    // By a process of its own: a file that another test's child inherited open for writing cannot be run.
+    let copied = std::process::Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_infold"))
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
     std::fs::set_permissions(&program, mode(0o755)).unwrap();
     let mut command = Command::new(&program);
     command.args(["count", "-"]).current_dir("/");

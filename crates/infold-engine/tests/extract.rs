@@ -75,7 +75,7 @@ fn a_summary_says_what_was_asked_done_and_left() {
     - [5] The problem is that `getUser` is also called by `loadProfile`.
 
     ## Files
-    - src/api.ts (edited [6]): userId, db.findUser
+    - src/api.ts (edited [6]): userId db.findUser
 
     ## Commands
     - npm test (failed with 1 [8]): src/profile.test.ts

@@ -23,22 +23,24 @@ fn main() {
     };
     println!("\n### `infold fold --window 32k` (Rust sources as tool results, no model)\n");
     println!(
-        "| transcript | messages | CPU, s | MB/s per core | peak memory | `wc -m`, MB/s | ratio |"
+        "| transcript | messages | CPU, s | MB/s per core | own memory | with the program's pages | `wc -m`, MB/s | ratio |"
     );
-    println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let texts = texts();
     for size in sizes {
         let file = dir.join(format!("fold-{size}.jsonl"));
         let messages = write(&file, size * 1_000_000, &texts);
         let infold = env!("CARGO_BIN_EXE_infold");
-        let (_, seconds, peak) = run(&format!("{infold} fold {} --window 32k", file.display()));
-        let (_, beside, _) = run(&format!("wc -m {}", file.display()));
+        let folded = run(&format!("{infold} fold {} --window 32k", file.display()));
+        let seconds = folded.processor;
+        let beside = run(&format!("wc -m {}", file.display())).processor;
         let rate = |seconds: f64| size as f64 / seconds.max(0.01);
         println!(
-            "| {size} MB | {messages} | {seconds:.2} | {:.0} | {:.0} MiB | {:.0} | {:.2} |",
+            "| {size} MB | {messages} | {seconds:.2} | {:.0} | {:.0} MiB | {:.0} MiB | {:.0} | {:.2} |",
             rate(seconds),
-            peak as f64 / 1024.0,
+            folded.own as f64 / 1024.0,
+            folded.peak as f64 / 1024.0,
             rate(beside),
             rate(seconds) / rate(beside),
         );

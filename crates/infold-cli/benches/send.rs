@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use infold_testkit::{Script, Server, Step};
-use watched::run;
+use watched::{Watched, run};
 
 /// Bytes of a message.
 const MESSAGE: usize = 50_000;
@@ -45,7 +45,11 @@ fn main() {
         let messages = write(&file, size * 1_000_000);
         let task = push(&dir, &file);
         let infold = env!("CARGO_BIN_EXE_infold");
-        let (took, _, peak) = run(&format!(
+        let Watched {
+            elapsed: took,
+            peak,
+            ..
+        } = run(&format!(
             "cd {} && {infold} --config config.yaml send {task}",
             dir.display()
         ));
@@ -112,10 +116,10 @@ fn copied(file: &Path) -> f64 {
         while socket.read(&mut buffer)? > 0 {}
         io::Result::Ok(())
     });
-    let (took, ..) = run(&format!(
+    let took = run(&format!(
         "bash -c 'cat {} > /dev/tcp/127.0.0.1/{port}'",
         file.display()
     ));
     reader.join().expect("a reader").expect("a socket");
-    took
+    took.elapsed
 }

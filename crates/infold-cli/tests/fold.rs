@@ -385,10 +385,10 @@ fn a_fold_is_looked_at_before_it_is_made() {
       - [8] look at part 3
 
       ## Files
-      - src/part_3.rs (read [8]): value_3
-      - src/part_2.rs (read [6]): value_2
-      - src/part_1.rs (read [4]): value_1
-      - src/part_0.rs (read [2])
+      - src/part_3.rs [8]: value_3
+      - src/part_2.rs [6]: value_2
+      - src/part_1.rs [4]: value_1
+      - src/part_0.rs [2]
 
       ## Open work
       - Last said [8] "look at part 3"

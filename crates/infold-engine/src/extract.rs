@@ -34,6 +34,7 @@ pub use outline::outline;
 use requests::Requests;
 use targets::{FileAction, TargetId, TargetKind, TargetTable};
 use terms::TermTable;
+pub(crate) use write::LOOSE_NAMES;
 pub use write::{SummaryForm, tokens};
 
 /// Collects what a summary should contain.

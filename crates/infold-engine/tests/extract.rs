@@ -75,7 +75,7 @@ fn a_summary_says_what_was_asked_done_and_left() {
     - [5] The problem is that `getUser` is also called by `loadProfile`.
 
     ## Files
-    - src/api.ts (edited [6]): userId, db.findUser
+    - src/api.ts (edited [6]): userId db.findUser
 
     ## Commands
     - npm test (failed with 1 [8]): src/profile.test.ts
@@ -273,7 +273,7 @@ fn what_failed_was_not_done_to_a_file() {
         refuses("File does not exist."),
     ];
     let summary = extract(&messages).write(600);
-    assert!(!summary.contains("(read"), "{summary}");
+    assert!(!summary.contains("src/gone.rs ["), "{summary}");
 }
 
 #[test]
@@ -313,6 +313,56 @@ fn every_cut_is_marked_also_one_that_was_made_before() {
     ];
     let summary = extract(&messages).write(4000);
     assert!(summary.contains("[…]"), "{summary}");
+}
+
+#[test]
+fn what_was_proposed_and_rejected_is_no_finding() {
+    let mut messages = vec![
+        user("The second click books twice. What do you suggest?"),
+        says(
+            "The cause is that each click gets a fresh key. I suggest a lock in the lighthouse cache for each shipment.",
+        ),
+        user("No, there is no cache on the boxes."),
+    ];
+    messages.extend((0..8).flat_map(|at| [says(&format!("Step {at} is done.")), user("go on")]));
+    let summary = extract(&messages).write(600);
+    assert!(summary.contains("each click gets a fresh key"), "{summary}");
+    assert!(!summary.contains("lighthouse cache"), "{summary}");
+    messages[2] = user("Yes, do that.");
+    let summary = extract(&messages).write(600);
+    assert!(summary.contains("lighthouse cache"), "{summary}");
+}
+
+#[test]
+fn words_of_languages_and_line_numbers_are_not_listed_as_names() {
+    let query = "SELECT berth_id, price_cents FROM harbour_fees WHERE paid IS NULL GROUP BY pier";
+    let mut messages = vec![user("which fees are open?")];
+    for at in 0..6 {
+        messages.push(calls(
+            "query",
+            &format!(r#"{{"sql":"{query} LIMIT {at}"}}"#),
+        ));
+        let lines =
+            (510..560).map(|line| format!("{line}\u{2192}if fee_open(pier) then echo done; fi"));
+        messages.push(gives(&lines.collect::<Vec<_>>().join("\n")));
+    }
+    messages.push(says("Six are open."));
+    let summary = extract(&messages).write(800);
+    let lists = summary
+        .split("\n## ")
+        .filter(|part| part.starts_with("Other calls") || part.starts_with("Also mentioned"));
+    let lists = lists.flat_map(str::lines).flat_map(|line| {
+        line.split("]:")
+            .skip(1)
+            .chain(line.strip_prefix("- ").filter(|line| !line.contains('[')))
+    });
+    let names: Vec<&str> = lists.flat_map(|line| line.split([',', ' '])).collect();
+    assert!(names.contains(&"fee_open"), "{summary}");
+    for word in [
+        "SELECT", "FROM", "WHERE", "GROUP", "NULL", "then", "echo", "517", "533",
+    ] {
+        assert!(!names.contains(&word), "{word}: {summary}");
+    }
 }
 
 #[test]

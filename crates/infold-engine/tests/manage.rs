@@ -115,7 +115,17 @@ fn large_old_tool_output_is_condensed_with_what_stands_around_it() {
 
 #[test]
 fn large_old_tool_output_is_masked_when_bytes_are_the_trouble() {
-    let mut task = tools(&[4_000, 4_000, 10, 10, 10, 10]);
+    let mut task = task();
+    say(&mut task, "user", "look around");
+    let lines = "price_table.get(berth_id) of src/price.rs\\n".repeat(600);
+    for (at, body) in [&*lines, &words(4_000, 1), "ten", "ten", "ten", "ten"]
+        .iter()
+        .enumerate()
+    {
+        let result = format!("fn berth_price() {{\\n{body}}}\\nexit code: 0");
+        call(&mut task, at, &result);
+    }
+    say(&mut task, "assistant", "looked");
     let aim = infold::Aim {
         budget: budget(200_000, Some(30_000)),
         ..aim(200_000)
@@ -123,8 +133,16 @@ fn large_old_tool_output_is_masked_when_bytes_are_the_trouble() {
     let outcome = managed(&mut task, &aim);
     assert_eq!(outcome.action, PassAction::Masked, "{outcome:?}");
     let shown = shown(&task);
-    assert!(shown[2].contains("tokens folded away"), "{}", shown[2]);
-    assert!(shown[2].contains("first: "), "{}", shown[2]);
+    for told in [
+        "tokens folded away",
+        "603 lines",
+        "first: fn berth_price() {",
+        "last: exit code: 0",
+        "src/price.rs",
+        "price_table.get",
+    ] {
+        assert!(shown[2].contains(told), "{told}: {}", shown[2]);
+    }
     assert!(!shown.iter().any(|text| text.starts_with("[Summary")));
 }
 
@@ -339,6 +357,69 @@ fn a_last_round_that_does_not_fit_shows_head_and_tail_of_its_largest_results() {
     writer.undo().expect("a pass");
     writer.undo().expect("a pass");
     assert_eq!(self::shown(&task).len(), 8 + 1 + 4);
+}
+
+#[test]
+fn one_large_result_in_the_last_round_does_not_leave_all_before_it_without_a_summary() {
+    let rule = "Never sell the lighthouse on Mole 7.";
+    let mut task = chat(20, 40);
+    say(&mut task, "user", rule);
+    say(&mut task, "assistant", "noted");
+    say(&mut task, "user", "read the whole harbour log");
+    call(&mut task, 1, &words(30_000, 1));
+    let aim = aim(16_000);
+    let outcome = managed(&mut task, &aim);
+    assert!(outcome.fits, "{outcome:?}");
+    assert!(summary(&task).contains(rule), "{:?}", shown(&task));
+    let shown = shown(&task);
+    let result = shown.last().expect("the result");
+    assert!(
+        result.contains("left out to fit the window"),
+        "{result:.200}"
+    );
+    let half = aim.budget.allow() / 2;
+    assert!(size(&task) > half, "{} of {half}", size(&task));
+}
+
+#[test]
+fn a_summary_that_was_short_for_want_of_room_grows_again() {
+    let mut task = task();
+    for at in 0..120 {
+        say(
+            &mut task,
+            "user",
+            &format!(
+                "Berth {at} is rented to boat-{at}; note that. {}",
+                words(6, at)
+            ),
+        );
+        say(&mut task, "assistant", &format!("noted for berth {at}"));
+    }
+    // Most of the window is what is sent beside the view.
+    let mut tight = aim(16_000);
+    tight.frame = Size {
+        tokens: 8_500,
+        bytes: 34_000,
+    };
+    managed(&mut task, &tight);
+    let short = summary(&task);
+    for at in 120..400 {
+        say(&mut task, "user", &format!("go on {at} {}", words(30, at)));
+        say(&mut task, "assistant", &format!("done {at}"));
+    }
+    managed(&mut task, &aim(16_000));
+    let long = summary(&task);
+    let boats = |text: &str| {
+        (0..120)
+            .filter(|at| text.contains(&format!("boat-{at};")))
+            .count()
+    };
+    assert!(
+        boats(&long) > boats(&short),
+        "{} boats, then {}",
+        boats(&short),
+        boats(&long)
+    );
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn quoted(hidden: &[&str], summary: &str, question: &str) -> Vec<u64> {
 fn a_name_in_a_list_or_in_an_earlier_question_is_not_in_view() {
     let hidden = ["RETRY_BUDGET is 1750 ms", "the weather is fine"];
     let ask = "What is RETRY_BUDGET?";
-    let list = "- src/net.rs (edited 2× [9]): alpha_one, RETRY_BUDGET, beta_two";
+    let list = "- src/net.rs (edited 2× [9]): alpha_one logo meta RETRY_BUDGET page beta_two";
     assert_eq!(quoted(&hidden, list, ask), [3]);
     let told = "The user said that RETRY_BUDGET is 1750 ms in all clients.";
     assert_eq!(quoted(&hidden, told, ask), [0; 0]);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// A table of settings that no summary can hold whole.
 fn table() -> String {
     let row = |number: u32| format!("{} = {}", name(number), value(number));
-    (0..300).map(row).collect::<Vec<_>>().join("\n")
+    (0..600).map(row).collect::<Vec<_>>().join("\n")
 }
 
 fn name(number: u32) -> String {
@@ -114,7 +114,7 @@ fn a_hidden_value_comes_back_with_the_message_that_asks_for_it() {
         assert_eq!(recalled, "0", "{wire}: nothing is referred to");
         let shown = Value::from(sent).to_string();
         let hidden = |number: &u32| !shown.contains(&name(*number));
-        let number = (100..300).find(hidden).expect("no summary holds them all");
+        let number = (100..600).find(hidden).expect("no summary holds them all");
         let (name, value) = (name(number), value(number));
 
         messages.push(ask(wire, &format!("What is `{name}` set to?")));

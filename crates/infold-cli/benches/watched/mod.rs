@@ -4,8 +4,22 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Runs a command; returns its time, its processor time, and the most memory it had, in KiB.
-pub fn run(line: &str) -> (f64, f64, u64) {
+/// How long a command took, and the most memory it had.
+pub struct Watched {
+    /// The time from start to end, in seconds.
+    pub elapsed: f64,
+    /// The processor time, in seconds.
+    #[allow(dead_code)]
+    pub processor: f64,
+    /// The most memory of a process, in KiB, with the pages of its program file that it used.
+    pub peak: u64,
+    /// The same without pages of files, which the system shares and may drop. It is read every few milliseconds.
+    #[allow(dead_code)]
+    pub own: u64,
+}
+
+/// Runs a command.
+pub fn run(line: &str) -> Watched {
     let started = Instant::now();
     let script = format!("TIMEFORMAT='%U %S'; time {line} >/dev/null 2>/dev/null");
     let mut child = Command::new("bash")
@@ -14,29 +28,39 @@ pub fn run(line: &str) -> (f64, f64, u64) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("bash");
-    let mut peak = 0;
+    let (mut peak, mut own) = (0, 0);
     while child.try_wait().expect("a child").is_none() {
-        peak = peak.max(highest(child.id()));
+        peak = peak.max(highest(child.id(), "VmHWM:"));
+        own = own.max(highest(child.id(), "RssAnon:"));
         std::thread::sleep(Duration::from_millis(5));
     }
-    let took = started.elapsed().as_secs_f64();
+    let elapsed = started.elapsed().as_secs_f64();
     let said = child.wait_with_output().expect("a child").stderr;
     let said = String::from_utf8_lossy(&said);
     let seconds = said
         .split_whitespace()
         .filter_map(|word| word.parse::<f64>().ok());
-    (took, seconds.sum(), peak)
+    Watched {
+        elapsed,
+        processor: seconds.sum(),
+        peak,
+        own,
+    }
 }
 
-/// The most memory that a process or its children had so far.
-fn highest(pid: u32) -> u64 {
+/// Returns the largest such figure of a process and its children.
+fn highest(pid: u32, figure: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(figure));
     let own = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let children = children.unwrap_or_default();
     let below = children
         .split_whitespace()
         .filter_map(|pid| pid.parse().ok());
-    below.map(highest).max().unwrap_or(0).max(own.unwrap_or(0))
+    below
+        .map(|pid| highest(pid, figure))
+        .max()
+        .unwrap_or(0)
+        .max(own.unwrap_or(0))
 }

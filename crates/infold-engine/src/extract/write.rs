@@ -16,6 +16,7 @@ use super::Extract;
 use super::excerpt::{CitedText, cut_middle, select_sentences};
 use coverage::{Coverage, RankedContent};
 pub use forms::SummaryForm;
+pub(crate) use lists::LOOSE_NAMES;
 
 /// Shares of the budget in percent; later sections may use what earlier ones leave.
 const SYSTEM_PERCENT: usize = 6;

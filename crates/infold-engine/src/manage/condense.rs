@@ -124,7 +124,8 @@ impl Pass<'_> {
         if let Some(asked) = self.aim.summary {
             return Ok(asked);
         }
-        let rest = view_without(executor, &folded.cover)?;
+        let heading = [(Role::User, self.heading(folded))];
+        let rest = view_without(executor, &folded.cover)? + stand_in_tokens(&heading);
         let target = self.limit_by_bytes(self.outcome.target.tokens);
         let rest = self.scale.part(rest) + self.aim.frame.tokens;
         let window = self.limit_by_bytes(self.budget.room());

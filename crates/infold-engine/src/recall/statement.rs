@@ -1,6 +1,7 @@
 //! Tells lines that say something about a name from lines that only hold it: lists and questions.
 
 use super::name::{Name, find_form, normal};
+use crate::extract::LOOSE_NAMES;
 
 /// Which names a line holds, and which of them it says something about; one bit for each name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +56,9 @@ fn is_asked(rest: &str) -> bool {
 
 /// Says whether anything but other names of a list stands beside a name.
 fn says_something(line: &str, at: usize, length: usize, origin: LineOrigin) -> bool {
+    if origin == LineOrigin::StandIn && list_start(line).is_some_and(|start| at >= start) {
+        return false;
+    }
     let is_comma = |c: char| matches!(c, ',' | ';' | '·' | '|' | '、');
     let start = line[..at].rfind(is_comma).map_or(0, |comma| comma + 1);
     let end = line[at + length..]
@@ -80,6 +84,33 @@ fn says_something(line: &str, at: usize, length: usize, origin: LineOrigin) -> b
         LineOrigin::Message if is_list => words >= 1 || is_value(after),
         LineOrigin::Message => words >= 1 || is_value(after) || has_another_word(before, after),
     }
+}
+
+/// Returns where the names begin that a summary of ours lists, by themselves or behind a file, a command or a call:
+/// `- src/a.rs (edited [12]): name other_name`.
+fn list_start(line: &str) -> Option<usize> {
+    let item = line.strip_prefix("- ")?;
+    let start = line.len() - item.len();
+    if item.starts_with(&LOOSE_NAMES.to_lowercase()) {
+        return Some(start + LOOSE_NAMES.len());
+    }
+    // A line that begins with a citation is a quotation.
+    if item.starts_with('[') {
+        return None;
+    }
+    let end = item.match_indices(']').find_map(|(end, _)| {
+        let open = item[..end].rfind('[')?;
+        let is_cited = open + 1 < end && item[open + 1..end].bytes().all(|b| b.is_ascii_digit());
+        let rest = item[end + 1..].trim_start_matches(')');
+        (is_cited && (rest.starts_with(": ") || rest.starts_with(" → "))).then_some(end + 1)
+    })?;
+    let rest = &item[end..];
+    let colon = match rest.trim_start_matches(')').starts_with(": ") {
+        true => rest.find(": ")?,
+        // The line of the result may have colons, too.
+        false => rest.rfind(": ")?,
+    };
+    Some(start + end + colon + 2)
 }
 
 fn has_another_word(before: &str, after: &str) -> bool {
@@ -138,8 +169,14 @@ mod tests {
         ] {
             assert!(!is_stated(line, LineOrigin::Message), "{line}");
         }
-        let files = "- src/net.rs (edited 2× [281]): 360, IsTask, RETRY_BUDGET, created_at";
-        assert!(!is_stated(files, LineOrigin::StandIn));
+        for listed in [
+            "- src/net.rs (edited 2× [281]): 360 IsTask RETRY_BUDGET created_at logo meta",
+            "- src/tide.rs [12]: logo meta page RETRY_BUDGET refs",
+            "- cargo test (ran 2×, failed [14]) → error: 1 failed: logo meta RETRY_BUDGET page refs",
+            "- Names: logo meta page RETRY_BUDGET refs",
+        ] {
+            assert!(!is_stated(listed, LineOrigin::StandIn), "{listed}");
+        }
         assert!(is_stated(
             "- [3] RETRY_BUDGET is 1750 ms from now on",
             LineOrigin::StandIn

@@ -13,6 +13,10 @@ const CHANGED_PERCENT: usize = 20;
 const COMMANDS_PERCENT: usize = 8;
 /// About how many tokens a target's line has beside its path or command.
 const LINE_TOKENS: usize = 6;
+/// Stands before names that belong to no file, command or call.
+pub const LOOSE_NAMES: &str = "Names: ";
+/// Stands between names, none of which has a space: a comma would take a token of its own.
+const SEPARATOR: &str = " ";
 /// A longer command or call is not listed for a single name.
 const MAX_TITLE_BYTES: usize = 60;
 
@@ -61,7 +65,7 @@ impl<'a> SummaryWriter<'a> {
     pub(super) fn list_name(&mut self, index: usize) {
         let (text, _) = self.sources.ranked[index];
         let home = self.home(index);
-        let mut cost = tokens(&format!(", {text}"));
+        let mut cost = name_tokens(text);
         let mut title = None;
         if let Some((id, target)) = home
             && !self.lists.names.contains_key(&id)
@@ -125,8 +129,12 @@ impl<'a> SummaryWriter<'a> {
             (_, times) => format!("ran {times}×, {state}"),
         };
         let key = shorten(&target.key, 160);
-        // A call that succeeded is only cited.
-        let is_plain = target.kind == TargetKind::Call && matches!(&*state, "ok" | "ran");
+        // A file that was read and a call that succeeded are only cited.
+        let is_plain = match target.kind {
+            TargetKind::File => target.action == FileAction::Read && target.times < 2,
+            TargetKind::Call => matches!(&*state, "ok" | "ran"),
+            TargetKind::Command => false,
+        };
         let mut line = if is_plain {
             format!("- {key} [{}]", target.seq)
         } else {
@@ -165,12 +173,12 @@ impl<'a> SummaryWriter<'a> {
             let mut line = self.target_line(target);
             if !names.is_empty() {
                 line.push_str(": ");
-                line.push_str(&names.join(", "));
+                line.push_str(&names.join(SEPARATOR));
             }
             self.sections.entry(heading).or_default().push(line);
         }
         if !lists.loose.is_empty() {
-            let line = format!("- {}", lists.loose.join(", "));
+            let line = format!("- {LOOSE_NAMES}{}", lists.loose.join(SEPARATOR));
             self.sections.entry(NAMED).or_default().push(line);
         }
     }
@@ -199,6 +207,11 @@ impl TargetLists<'_> {
         self.kinds.insert(target.kind);
         self.names.entry(id).or_default();
     }
+}
+
+/// Returns the tokens of a name in a list.
+pub(super) fn name_tokens(name: &str) -> usize {
+    tokens(&format!("{SEPARATOR}{name}"))
 }
 
 fn heading(kind: TargetKind) -> &'static str {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use infold_wire::shorten;
 
 use super::coverage::likely;
+use super::lists::name_tokens;
 use super::{FINDINGS_PERCENT, FOUND, SAID, SEEN, SummaryWriter, tokens};
 use crate::extract::candidates::Candidate;
 use crate::extract::names::MentionOrigin;
@@ -109,7 +110,7 @@ impl<'a> SummaryWriter<'a> {
         let Some((text, _)) = self.sources.ranked.get(name) else {
             return 0.0;
         };
-        let cost = text.len() as f64 / 3.0 + 2.0 + self.heading_line_cost(name) as f64;
+        let cost = (name_tokens(text) + self.heading_line_cost(name)) as f64;
         LISTED_NAME_WORTH * likely(self.from.names.score(text)) / cost
     }
 

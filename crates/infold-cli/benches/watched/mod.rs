@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 /// How long a command took, and the most memory it had.
 pub struct Watched {
     /// The time from start to end, in seconds.
+    #[allow(dead_code)]
     pub elapsed: f64,
     /// The processor time, in seconds.
     #[allow(dead_code)]

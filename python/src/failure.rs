@@ -12,7 +12,7 @@ use infold_wire::transcript::TranscriptError;
 use pyo3::prelude::*;
 
 /// Why a call failed.
-pub struct Failure {
+pub struct BindingError {
     class: &'static str,
     text: String,
     hint: Option<String>,
@@ -27,9 +27,9 @@ const TOO_LARGE: &str = "TooLargeError";
 const STORE: &str = "StoreError";
 const BUSY: &str = "BusyError";
 
-impl Failure {
-    fn new(class: &'static str, text: impl ToString) -> Failure {
-        Failure {
+impl BindingError {
+    fn new(class: &'static str, text: impl ToString) -> BindingError {
+        BindingError {
             class,
             text: text.to_string(),
             hint: None,
@@ -38,30 +38,30 @@ impl Failure {
     }
 
     /// The arguments are wrong.
-    pub fn usage(text: impl ToString) -> Failure {
-        Failure::new(USAGE, text)
+    pub fn usage(text: impl ToString) -> BindingError {
+        BindingError::new(USAGE, text)
     }
 
     /// It was understood, and the answer is no.
-    pub fn refused(text: impl ToString) -> Failure {
-        Failure::new(REFUSED, text)
+    pub fn refused(text: impl ToString) -> BindingError {
+        BindingError::new(REFUSED, text)
     }
 
     /// Adds what can be done about it.
-    pub fn hint(self, hint: impl Into<String>) -> Failure {
+    pub fn hint(self, hint: impl Into<String>) -> BindingError {
         let hint = Some(hint.into());
-        Failure { hint, ..self }
+        BindingError { hint, ..self }
     }
 
     /// Raises what a Python function raised instead.
-    pub fn raising(self, raised: Option<PyErr>) -> Failure {
+    pub fn raising(self, raised: Option<PyErr>) -> BindingError {
         let raised = raised.map(Box::new);
-        Failure { raised, ..self }
+        BindingError { raised, ..self }
     }
 }
 
-impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> PyErr {
+impl From<BindingError> for PyErr {
+    fn from(failure: BindingError) -> PyErr {
         if let Some(raised) = failure.raised {
             return *raised;
         }
@@ -75,9 +75,9 @@ impl From<Failure> for PyErr {
     }
 }
 
-impl From<LogError> for Failure {
-    fn from(error: LogError) -> Failure {
-        let failure = Failure::new(STORE, error_chain(&error));
+impl From<LogError> for BindingError {
+    fn from(error: LogError) -> BindingError {
+        let failure = BindingError::new(STORE, error_chain(&error));
         match &error {
             LogError::Full { .. } => {
                 failure.hint("free some space and try again; nothing that was acknowledged is lost")
@@ -91,109 +91,108 @@ impl From<LogError> for Failure {
     }
 }
 
-impl From<TaskError> for Failure {
-    fn from(error: TaskError) -> Failure {
+impl From<TaskError> for BindingError {
+    fn from(error: TaskError) -> BindingError {
         let text = error_chain(&error);
         match error {
-            TaskError::Unknown { .. } => {
-                Failure::usage(text).hint("infold.tasks() lists the tasks of a contexts directory")
-            }
-            TaskError::Ambiguous { .. } => Failure::usage(text).hint("use more of its id"),
+            TaskError::Unknown { .. } => BindingError::usage(text)
+                .hint("infold.tasks() lists the tasks of a contexts directory"),
+            TaskError::Ambiguous { .. } => BindingError::usage(text).hint("use more of its id"),
             TaskError::Ended { .. } => {
-                Failure::refused(text).hint("`infold fork` continues it in a new task")
+                BindingError::refused(text).hint("`infold fork` continues it in a new task")
             }
             TaskError::Open {
                 source: OpenError::Held { .. },
                 ..
-            } => Failure::new(BUSY, text).hint("wait until the other process is done"),
+            } => BindingError::new(BUSY, text).hint("wait until the other process is done"),
             TaskError::Open {
                 source: OpenError::Log(error),
                 ..
             } => error.into(),
             TaskError::Step { source, .. } => (*source).into(),
             TaskError::Log(error) => error.into(),
-            _ => Failure::new(STORE, text),
+            _ => BindingError::new(STORE, text),
         }
     }
 }
 
-impl From<StepError> for Failure {
-    fn from(error: StepError) -> Failure {
+impl From<StepError> for BindingError {
+    fn from(error: StepError) -> BindingError {
         let text = error.to_string();
         match error {
             Refused::Past(error) => error.into(),
             Refused::Elsewhere { seq } => {
-                Failure::refused(text).hint(format!("rewind(to={seq}) returns to it"))
+                BindingError::refused(text).hint(format!("rewind(to={seq}) returns to it"))
             }
             Refused::Under { fold, .. } => {
-                Failure::refused(text).hint(format!("open the fold first: unfold(\"{fold}\")"))
+                BindingError::refused(text).hint(format!("open the fold first: unfold(\"{fold}\")"))
             }
-            Refused::Inner { outer, .. } => Failure::refused(text)
+            Refused::Inner { outer, .. } => BindingError::refused(text)
                 .hint(format!("open the outer fold first: unfold(\"{outer}\")")),
             Refused::NothingToRedo => {
-                Failure::refused(text).hint("only an undo with nothing after it can be redone")
+                BindingError::refused(text).hint("only an undo with nothing after it can be redone")
             }
             Refused::NoMessage { .. } | Refused::NoEvent { .. } => {
-                Failure::usage(text).hint("info() has the numbers of messages and events")
+                BindingError::usage(text).hint("info() has the numbers of messages and events")
             }
-            _ => Failure::refused(text),
+            _ => BindingError::refused(text),
         }
     }
 }
 
-impl From<ManageError> for Failure {
-    fn from(error: ManageError) -> Failure {
+impl From<ManageError> for BindingError {
+    fn from(error: ManageError) -> BindingError {
         let text = error.to_string();
         match error {
             ManageError::Floor { floor } => {
-                Failure::new(TOO_LARGE, text).hint(if floor.bytes.is_some() {
+                BindingError::new(TOO_LARGE, text).hint(if floor.bytes.is_some() {
                     "nothing was folded; use a larger max_bytes"
                 } else {
                     "nothing was folded; use a larger window or a smaller max_tokens"
                 })
             }
-            ManageError::Cancelled => Failure::refused(text),
+            ManageError::Cancelled => BindingError::refused(text),
             ManageError::Step(error) => error.into(),
             ManageError::Log(error) => error.into(),
         }
     }
 }
 
-impl From<SetupError> for Failure {
-    fn from(error: SetupError) -> Failure {
+impl From<SetupError> for BindingError {
+    fn from(error: SetupError) -> BindingError {
         let text = error_chain(&error);
         match error {
-            SetupError::Room(_) => Failure::usage(text)
+            SetupError::Room(_) => BindingError::usage(text)
                 .hint("use a larger window, or a smaller max_tokens for the reply"),
             SetupError::Task(error) => error.into(),
-            _ => Failure::usage(text),
+            _ => BindingError::usage(text),
         }
     }
 }
 
-impl From<ScratchError> for Failure {
-    fn from(error: ScratchError) -> Failure {
+impl From<ScratchError> for BindingError {
+    fn from(error: ScratchError) -> BindingError {
         match error {
             ScratchError::Task(error) => error.into(),
             ScratchError::Append(error) => error.into(),
             error @ ScratchError::Dir { .. } => {
-                Failure::new(STORE, error).hint("TMPDIR sets the directory of temporary files")
+                BindingError::new(STORE, error).hint("TMPDIR sets the directory of temporary files")
             }
         }
     }
 }
 
-impl From<AppendError> for Failure {
-    fn from(error: AppendError) -> Failure {
+impl From<AppendError> for BindingError {
+    fn from(error: AppendError) -> BindingError {
         match error {
             AppendError::Log(error) => error.into(),
-            other => Failure::usage(error_chain(&other)).hint("nothing was stored"),
+            other => BindingError::usage(error_chain(&other)).hint("nothing was stored"),
         }
     }
 }
 
-impl From<IncomingError> for Failure {
-    fn from(error: IncomingError) -> Failure {
+impl From<IncomingError> for BindingError {
+    fn from(error: IncomingError) -> BindingError {
         let text = match &error {
             // There is a message on each line.
             IncomingError::NotAMessage { count, reason, .. } => {
@@ -201,43 +200,42 @@ impl From<IncomingError> for Failure {
             }
             other => error_chain(other),
         };
-        Failure::usage(text).hint("nothing was stored")
+        BindingError::usage(text).hint("nothing was stored")
     }
 }
 
-impl From<PushError> for Failure {
-    fn from(error: PushError) -> Failure {
+impl From<PushError> for BindingError {
+    fn from(error: PushError) -> BindingError {
         match error {
             PushError::Incoming(error) => error.into(),
             PushError::Append(error) => error.into(),
             PushError::Log(error) => error.into(),
-            error @ PushError::OtherContent { .. } => {
-                Failure::usage(error).hint("use another key for each append; nothing was stored")
-            }
+            error @ PushError::OtherContent { .. } => BindingError::usage(error)
+                .hint("use another key for each append; nothing was stored"),
         }
     }
 }
 
-impl From<TranscriptError> for Failure {
-    fn from(error: TranscriptError) -> Failure {
+impl From<TranscriptError> for BindingError {
+    fn from(error: TranscriptError) -> BindingError {
         let failure = match &error {
             TranscriptError::Record { count, reason, .. } => {
-                Failure::usage(format!("message {count}: {reason}"))
+                BindingError::usage(format!("message {count}: {reason}"))
             }
-            other => Failure::usage(error_chain(other)),
+            other => BindingError::usage(error_chain(other)),
         };
         failure.hint("messages are those of the openai and anthropic SDKs: a role and content; format= names another form")
     }
 }
 
-impl From<RecallTargetError> for Failure {
-    fn from(error: RecallTargetError) -> Failure {
-        Failure::usage(error)
+impl From<RecallTargetError> for BindingError {
+    fn from(error: RecallTargetError) -> BindingError {
+        BindingError::usage(error)
     }
 }
 
-impl From<SearchError> for Failure {
-    fn from(error: SearchError) -> Failure {
+impl From<SearchError> for BindingError {
+    fn from(error: SearchError) -> BindingError {
         match error {
             SearchError::Pattern(error) => error.into(),
             SearchError::Task(error) => error.into(),
@@ -245,8 +243,8 @@ impl From<SearchError> for Failure {
     }
 }
 
-impl From<PatternError> for Failure {
-    fn from(error: PatternError) -> Failure {
-        Failure::usage(error).hint("exact=True finds a text as it is written")
+impl From<PatternError> for BindingError {
+    fn from(error: PatternError) -> BindingError {
+        BindingError::usage(error).hint("exact=True finds a text as it is written")
     }
 }

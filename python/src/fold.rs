@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::BindingError;
 use crate::json_list::JsonList;
-use crate::options::{FoldOptions, TaskModel};
+use crate::options::{FoldKeywords, KnownModel};
 
 /// Folds a conversation: a transcript of any format that `infold fold` reads.
 ///
@@ -21,7 +21,7 @@ use crate::options::{FoldOptions, TaskModel};
 pub fn fold<'py>(
     py: Python<'py>,
     transcript: &[u8],
-    options: FoldOptions,
+    options: FoldKeywords,
     format: Option<&str>,
 ) -> PyResult<(Bound<'py, PyBytes>, String)> {
     let (view, outcome) = py.detach(|| fold_transcript(transcript, &options, format))?;
@@ -30,12 +30,12 @@ pub fn fold<'py>(
 
 fn fold_transcript(
     text: &[u8],
-    options: &FoldOptions,
+    options: &FoldKeywords,
     format: Option<&str>,
-) -> Result<(Vec<u8>, Value), Failure> {
-    let (mut setup, raised) = options.setup(TaskModel::default(), true)?;
+) -> Result<(Vec<u8>, Value), BindingError> {
+    let (mut setup, raised) = options.setup(KnownModel::default(), true)?;
     let format = format.map(str::parse::<TranscriptFormat>).transpose();
-    let format = format.map_err(Failure::usage)?;
+    let format = format.map_err(BindingError::usage)?;
     let mut task = Scratch::new()?;
     let mut count = 0;
     // An empty list of messages is of no format.
@@ -50,7 +50,7 @@ fn fold_transcript(
         &mut *setup.summarizer,
         &setup.hooks,
     );
-    let outcome = outcome.map_err(|error| Failure::from(error).raising(raised.take()))?;
+    let outcome = outcome.map_err(|error| BindingError::from(error).raising(raised.take()))?;
     let mut object = outcome.json();
     object["messages"] = count.into();
     object["format"] = format.map(TranscriptFormat::name).into();
@@ -64,7 +64,7 @@ fn read(
     format: Option<TranscriptFormat>,
     task: &mut Scratch,
     count: &mut u64,
-) -> Result<TranscriptFormat, Failure> {
+) -> Result<TranscriptFormat, BindingError> {
     let mut transcript = Transcript::open(Cursor::new(text), format)?;
     while let Some(chunk) = transcript.next_chunk()? {
         for entry in chunk.entries {
@@ -74,7 +74,7 @@ fn read(
                     *count += 1;
                 }
                 TranscriptEntry::Next if *count > 0 => {
-                    return Err(Failure::usage("these are several conversations")
+                    return Err(BindingError::usage("these are several conversations")
                         .hint("fold them one at a time"));
                 }
                 // The agent's own folds are ignored: all messages are there.
@@ -85,19 +85,19 @@ fn read(
         }
     }
     if transcript.skipped().torn.is_some() {
-        return Err(Failure::usage("the last message is not complete JSON"));
+        return Err(BindingError::usage("the last message is not complete JSON"));
     }
     Ok(transcript.format())
 }
 
 /// Returns the messages of a log's view as a JSON array.
-pub fn render(log: &Log) -> Result<Vec<u8>, Failure> {
+pub fn render(log: &Log) -> Result<Vec<u8>, BindingError> {
     let view = View::of(log.state().shown(), log)?;
     render_view(log, &view)
 }
 
 /// Returns the messages of a view as a JSON array.
-pub fn render_view(log: &Log, view: &View) -> Result<Vec<u8>, Failure> {
+pub fn render_view(log: &Log, view: &View) -> Result<Vec<u8>, BindingError> {
     let mut list = JsonList::new();
     log.render(view, &mut |_, message| {
         list.push(message);

@@ -10,13 +10,13 @@ use infold::summarizer::{SummarizerChoice, SummarizerFactory};
 use infold::{Config, Setup, SetupError, Strategy, Summarizer, Threshold};
 use pyo3::prelude::*;
 
-use crate::failure::Failure;
+use crate::failure::BindingError;
 use crate::function_summarizer::{FunctionSummarizer, Raised};
 
 /// The options, as a Python dictionary has them.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub struct FoldOptions {
+pub struct FoldKeywords {
     window: Option<String>,
     model: Option<String>,
     strategy: Option<String>,
@@ -37,22 +37,26 @@ enum SummarizerOption {
 
 /// What is known of a task's model.
 #[derive(Default)]
-pub struct TaskModel {
+pub struct KnownModel {
     pub name: Option<String>,
     pub window: Option<u64>,
     /// The model's tokens per token that we count, learned from reported usage.
     pub factor: Option<f64>,
 }
 
-impl FoldOptions {
+impl FoldKeywords {
     /// Combines the options, the task's model and the defaults. No configuration file is read.
-    pub fn setup(&self, model: TaskModel, needs_window: bool) -> Result<(Setup, Raised), Failure> {
+    pub fn setup(
+        &self,
+        model: KnownModel,
+        needs_window: bool,
+    ) -> Result<(Setup, Raised), BindingError> {
         let config = Config::default();
         let window = number("window", self.window.as_deref())?.or(model.window);
         let strategy = self.strategy.as_deref().map(str::parse::<Strategy>);
-        let strategy = strategy.transpose().map_err(Failure::usage)?;
+        let strategy = strategy.transpose().map_err(BindingError::usage)?;
         if let Some(share) = self.threshold {
-            Threshold::new(share).map_err(Failure::usage)?;
+            Threshold::new(share).map_err(BindingError::usage)?;
         }
         let max_tokens = number("max_tokens", self.max_tokens.as_deref())?;
         let asked = ProfileRequest {
@@ -66,9 +70,9 @@ impl FoldOptions {
                 ..Settings::default()
             },
         };
-        let resolved = config.resolve(&asked).map_err(Failure::usage)?;
+        let resolved = config.resolve(&asked).map_err(BindingError::usage)?;
         if needs_window && asked.model.is_none() && !is_window_set(&resolved) {
-            return Err(Failure::usage("no window given")
+            return Err(BindingError::usage("no window given")
                 .hint("use window=32_000, or model=\"…\" for that model's window"));
         }
         let facts = ModelFacts {
@@ -91,10 +95,10 @@ impl FoldOptions {
         &self,
         factory: SummarizerFactory<'_>,
         raised: &Raised,
-    ) -> Result<Box<dyn Summarizer + Send>, Failure> {
+    ) -> Result<Box<dyn Summarizer + Send>, BindingError> {
         let timeout = match self.summarizer_timeout {
             None => factory.timeout,
-            Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(Failure::usage)?,
+            Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(BindingError::usage)?,
         };
         let factory = SummarizerFactory { timeout, ..factory };
         let name = match &self.summarizer {
@@ -111,11 +115,11 @@ impl FoldOptions {
         match SummarizerChoice::read(name) {
             Ok(SummarizerChoice::Extractive) => Ok(factory.built_in()),
             Ok(SummarizerChoice::Command(command)) => Ok(factory.command(command)),
-            Ok(SummarizerChoice::Model(_)) => Err(Failure::usage(format!(
+            Ok(SummarizerChoice::Model(_)) => Err(BindingError::usage(format!(
                 "the summarizer `{name}` is one of the command, not of the library"
             ))
             .hint("give a function that calls your model: summarizer=lambda text, tokens: …")),
-            Err(error @ SetupError::Who { .. }) => Err(Failure::usage(error).hint(
+            Err(error @ SetupError::Who { .. }) => Err(BindingError::usage(error).hint(
                 "\"extractive\", \"command:…\", or a function of the text and a number of tokens",
             )),
             Err(error) => Err(error.into()),
@@ -123,10 +127,10 @@ impl FoldOptions {
     }
 }
 
-fn number(name: &str, text: Option<&str>) -> Result<Option<u64>, Failure> {
+fn number(name: &str, text: Option<&str>) -> Result<Option<u64>, BindingError> {
     let Some(text) = text else { return Ok(None) };
     let number = parse_tokens(text).ok_or_else(|| {
-        Failure::usage(format!("{name}: `{text}` is no number of that kind"))
+        BindingError::usage(format!("{name}: `{text}` is no number of that kind"))
             .hint("such as 8000, \"32k\" or \"1m\"")
     });
     number.map(Some)

@@ -8,7 +8,7 @@ use infold_store::{Contexts, Durability, Filter};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::BindingError;
 
 /// What is searched for, as a Python dictionary has it.
 #[derive(FromPyObject)]
@@ -38,10 +38,10 @@ pub fn search(py: Python<'_>, contexts: &str, options: SearchOptions) -> PyResul
 }
 
 impl SearchOptions {
-    fn run(&self, contexts: &Contexts) -> Result<Value, Failure> {
+    fn run(&self, contexts: &Contexts) -> Result<Value, BindingError> {
         let mode = match (self.exact, self.regex) {
             (true, true) => {
-                return Err(Failure::usage(
+                return Err(BindingError::usage(
                     "a text is either exact or a regular expression",
                 ));
             }
@@ -52,7 +52,7 @@ impl SearchOptions {
         let task = self.task.as_ref().map(|task| contexts.resolve(task));
         let parse = |text: &Option<String>, parse: fn(&str) -> Result<u64, String>| {
             let time = text.as_deref().map(parse);
-            time.transpose().map_err(Failure::usage)
+            time.transpose().map_err(BindingError::usage)
         };
         let role = self.role.as_deref().map(parse_role);
         let query = SearchQuery {
@@ -60,7 +60,7 @@ impl SearchOptions {
             mode,
             tasks: task.transpose()?.map(|task| vec![task]),
             only_hidden: self.hidden,
-            role: role.transpose().map_err(Failure::usage)?,
+            role: role.transpose().map_err(BindingError::usage)?,
             tool: self.tool.clone(),
             file: self.file.clone(),
             since: parse(&self.since, parse_time)?,
@@ -85,7 +85,7 @@ pub fn list_tasks(py: Python<'_>, contexts: &str, limit: Option<u64>) -> PyResul
             user: None,
             limit,
         };
-        contexts.rows(&filter).map_err(Failure::from)
+        contexts.rows(&filter).map_err(BindingError::from)
     })?;
     let rows: Vec<Value> = rows.iter().map(show::row).collect();
     Ok(Value::from(rows).to_string())

@@ -19,10 +19,10 @@ use pyo3::types::PyBytes;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::failure::Failure;
+use crate::failure::BindingError;
 use crate::fold::render_view;
 use crate::json_list::JsonList;
-use crate::options::{FoldOptions, TaskModel};
+use crate::options::{FoldKeywords, KnownModel};
 
 /// A task. It is opened for each call, so that other processes can use it in between.
 #[pyclass(frozen, module = "infold._infold")]
@@ -54,7 +54,7 @@ impl Task {
         let made = py.detach(|| {
             let contexts = open_contexts(contexts, redact);
             let id = contexts.create(about.metadata()?)?;
-            Ok::<_, Failure>(Task::new(contexts, id))
+            Ok::<_, BindingError>(Task::new(contexts, id))
         });
         Ok(made?)
     }
@@ -65,7 +65,7 @@ impl Task {
         let found = py.detach(|| {
             let contexts = open_contexts(contexts, redact);
             let id = contexts.resolve(name)?;
-            Ok::<_, Failure>(Task::new(contexts, id))
+            Ok::<_, BindingError>(Task::new(contexts, id))
         });
         Ok(found?)
     }
@@ -98,7 +98,7 @@ impl Task {
     }
 
     /// Folds as far as the window requires; returns a JSON object that says what was done.
-    fn manage(&self, py: Python<'_>, options: FoldOptions) -> PyResult<String> {
+    fn manage(&self, py: Python<'_>, options: FoldKeywords) -> PyResult<String> {
         Ok(py.detach(|| self.fold_to_fit(&options))?.to_string())
     }
 
@@ -108,7 +108,7 @@ impl Task {
         py: Python<'_>,
         range: Option<&str>,
         text: Option<&str>,
-        options: FoldOptions,
+        options: FoldKeywords,
     ) -> PyResult<String> {
         Ok(py
             .detach(|| self.fold_range(range, text, &options))?
@@ -145,10 +145,10 @@ impl Task {
             for span in found.spans {
                 RecalledMessage::each(&log, span, &mut |recalled| {
                     list.push_with(&recalled.json(), "message", recalled.bytes);
-                    Ok::<_, Failure>(())
+                    Ok::<_, BindingError>(())
                 })?;
             }
-            Ok::<_, Failure>(list.finish())
+            Ok::<_, BindingError>(list.finish())
         })?;
         Ok(PyBytes::new(py, &list))
     }
@@ -159,7 +159,7 @@ impl Task {
             TaskReport::of(&self.contexts, self.id)?
                 .map(|report| report.json())
                 .ok_or_else(|| {
-                    Failure::refused(format!("task {} has no row in the registry", self.id))
+                    BindingError::refused(format!("task {} has no row in the registry", self.id))
                         .hint("`infold doctor --repair` adds it")
                 })
         })?;
@@ -176,12 +176,15 @@ impl Task {
         }
     }
 
-    fn log(&self) -> Result<Log, Failure> {
+    fn log(&self) -> Result<Log, BindingError> {
         Ok(self.contexts.read(self.id)?)
     }
 
     /// Opens the task for writing; a server that holds it is asked to release it.
-    fn write<T>(&self, act: impl FnOnce(&mut Writer) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn write<T>(
+        &self,
+        act: impl FnOnce(&mut Writer) -> Result<T, BindingError>,
+    ) -> Result<T, BindingError> {
         let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let token = std::env::var("INFOLD_TOKEN").ok();
         let (mut writer, _) = acquire_task(token.as_deref(), || self.contexts.write(self.id))?;
@@ -191,7 +194,7 @@ impl Task {
         done
     }
 
-    fn push(&self, lines: &[u8], key: Option<&str>) -> Result<Option<Span>, Failure> {
+    fn push(&self, lines: &[u8], key: Option<&str>) -> Result<Option<Span>, BindingError> {
         let mut digest = ContentDigest::default();
         // All messages are checked before the first is stored.
         let mut checked = Incoming::new(lines);
@@ -200,7 +203,7 @@ impl Task {
         }
         let key = key.map(|key| {
             PushKey::new(key, digest).ok_or_else(|| {
-                Failure::usage("the key is blank, too long or not printable")
+                BindingError::usage("the key is blank, too long or not printable")
                     .hint("a key has at most 255 bytes; nothing was stored")
             })
         });
@@ -213,7 +216,7 @@ impl Task {
     }
 
     /// Returns the model of the task and what was learned about it.
-    fn model(&self, log: &Log) -> Result<TaskModel, Failure> {
+    fn model(&self, log: &Log) -> Result<KnownModel, BindingError> {
         let metadata = Metadata::read(log.dir())?;
         let model = metadata
             .llm_provider
@@ -225,18 +228,19 @@ impl Task {
             }
             None => None,
         };
-        Ok(TaskModel {
+        Ok(KnownModel {
             name: metadata.model,
             window: metadata.context_length,
             factor,
         })
     }
 
-    fn fold_to_fit(&self, options: &FoldOptions) -> Result<Value, Failure> {
+    fn fold_to_fit(&self, options: &FoldKeywords) -> Result<Value, BindingError> {
         self.write(|writer| {
             let (mut setup, raised) = options.setup(self.model(writer.log())?, true)?;
             let outcome = manage(writer, &setup.aim, &mut *setup.summarizer, &setup.hooks);
-            let outcome = outcome.map_err(|error| Failure::from(error).raising(raised.take()))?;
+            let outcome =
+                outcome.map_err(|error| BindingError::from(error).raising(raised.take()))?;
             let mut object = outcome.json();
             object["warnings"] = setup.warnings.into();
             Ok(object)
@@ -247,12 +251,12 @@ impl Task {
         &self,
         range: Option<&str>,
         text: Option<&str>,
-        options: &FoldOptions,
-    ) -> Result<Value, Failure> {
+        options: &FoldKeywords,
+    ) -> Result<Value, BindingError> {
         let range = range.map(str::parse::<Span>).transpose();
-        let range = range.map_err(Failure::usage)?;
+        let range = range.map_err(BindingError::usage)?;
         if text.is_some_and(|text| text.trim().is_empty()) {
-            return Err(Failure::usage("the summary is empty").hint("nothing was folded"));
+            return Err(BindingError::usage("the summary is empty").hint("nothing was folded"));
         }
         self.write(|writer| {
             let (mut setup, raised) = options.setup(self.model(writer.log())?, false)?;
@@ -260,9 +264,10 @@ impl Task {
                 Some(text) => Draft::given(writer.log(), &setup.aim, range, text),
                 None => draft(writer, &setup.aim, range, &mut *setup.summarizer),
             };
-            let drafted = drafted.map_err(|error| Failure::from(error).raising(raised.take()))?;
+            let drafted =
+                drafted.map_err(|error| BindingError::from(error).raising(raised.take()))?;
             let drafted = drafted.ok_or_else(|| {
-                Failure::refused("there is nothing to fold that a summary would make smaller")
+                BindingError::refused("there is nothing to fold that a summary would make smaller")
                     .hint("give a range, or a text of your own")
             })?;
             let errors = drafted.errors.clone();
@@ -277,11 +282,11 @@ impl Task {
 }
 
 impl TaskMetadata {
-    fn metadata(&self) -> Result<Metadata, Failure> {
+    fn metadata(&self) -> Result<Metadata, BindingError> {
         // Tasks of the chat form have always been called so.
         let wire = match self.wire.as_str() {
             "openai" => "openai",
-            other => other.parse::<Wire>().map_err(Failure::usage)?.name(),
+            other => other.parse::<Wire>().map_err(BindingError::usage)?.name(),
         };
         Ok(Metadata {
             task_source: Some("python".to_owned()),
@@ -310,16 +315,16 @@ fn step_json(taken: StepResult) -> Value {
     object
 }
 
-fn target(text: &str) -> Result<Target, Failure> {
-    step::target(text).map_err(Failure::usage)
+fn target(text: &str) -> Result<Target, BindingError> {
+    step::target(text).map_err(BindingError::usage)
 }
 
-fn read_step(verb: &str, given: Option<&str>) -> Result<Step, Failure> {
-    let named = || given.ok_or_else(|| Failure::usage(format!("{verb} needs a target")));
+fn read_step(verb: &str, given: Option<&str>) -> Result<Step, BindingError> {
+    let named = || given.ok_or_else(|| BindingError::usage(format!("{verb} needs a target")));
     let rewind = |side| {
         let target = target(named()?)?;
         if matches!(target, Target::Time(time) if time > now()) {
-            return Err(Failure::usage("that time is in the future"));
+            return Err(BindingError::usage("that time is in the future"));
         }
         Ok(Step::Rewind {
             side,
@@ -327,10 +332,11 @@ fn read_step(verb: &str, given: Option<&str>) -> Result<Step, Failure> {
             files: false,
         })
     };
-    let seq =
-        |number: u64| Seq::new(number).ok_or_else(|| Failure::usage("messages are counted from 1"));
+    let seq = |number: u64| {
+        Seq::new(number).ok_or_else(|| BindingError::usage("messages are counted from 1"))
+    };
     let event = |number: u64| {
-        EventId::new(number).ok_or_else(|| Failure::usage("events are counted from 1"))
+        EventId::new(number).ok_or_else(|| BindingError::usage("events are counted from 1"))
     };
     Ok(match verb {
         "undo" => Step::Undo,
@@ -350,12 +356,12 @@ fn read_step(verb: &str, given: Option<&str>) -> Result<Step, Failure> {
                 what: Pinned::Note(event(id)?),
             },
             ("unfold", _) => {
-                return Err(Failure::usage(
+                return Err(BindingError::usage(
                     "a fold is named by its event, such as \"e3\"",
                 ));
             }
-            _ => return Err(Failure::usage("a message is named by its number")),
+            _ => return Err(BindingError::usage("a message is named by its number")),
         },
-        other => return Err(Failure::usage(format!("no step `{other}`"))),
+        other => return Err(BindingError::usage(format!("no step `{other}`"))),
     })
 }

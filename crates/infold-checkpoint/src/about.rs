@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use crate::listing::{FileKind, Listing};
+use crate::listing::{FileKind, SnapshotListing};
 use crate::workspace::{ancestors, split, to_path};
 
 /// Something that stood in a workspace and is not part of a snapshot.
@@ -97,7 +97,7 @@ const USUAL_MODES: UsualModes = UsualModes {
 
 /// Writes what a snapshot says beside its files, of which `files` has the permissions in the order of their paths.
 pub(crate) fn write<'a>(
-    listing: &'a Listing,
+    listing: &'a SnapshotListing,
     files: impl Iterator<Item = (&'a [u8], FileKind, u32)> + Clone,
 ) -> Vec<u8> {
     let usual = UsualModes::most_common(listing, files.clone());
@@ -143,7 +143,7 @@ pub(crate) fn write<'a>(
 }
 
 /// Reads what a snapshot says beside its files, of which `listing` has kinds and ids; none if that makes no sense.
-pub(crate) fn read(text: &[u8], listing: &mut Listing) -> Option<()> {
+pub(crate) fn read(text: &[u8], listing: &mut SnapshotListing) -> Option<()> {
     let about: Map<String, Value> = serde_json::from_slice(text).ok()?;
     let list = |name: &str| about.get(name).and_then(Value::as_array);
     let usual = match list("usual_modes")?.as_slice() {
@@ -196,7 +196,7 @@ pub(crate) fn read(text: &[u8], listing: &mut Listing) -> Option<()> {
 impl UsualModes {
     /// Returns those that most files have, so that a workspace of which all files are private says so once.
     fn most_common<'a>(
-        listing: &Listing,
+        listing: &SnapshotListing,
         files: impl Iterator<Item = (&'a [u8], FileKind, u32)> + Clone,
     ) -> UsualModes {
         let of_kind = |wanted| {

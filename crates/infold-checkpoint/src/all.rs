@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use crate::base::{Base, replace_file};
 use crate::checkpoints::Checkpoints;
 use crate::compact::{self, bytes_in};
 use crate::error::CheckpointError;
 use crate::import::Import;
 use crate::journal::{Journal, PendingRestore};
+use crate::last_snapshot::{LastSnapshot, replace_file};
 use crate::refs::Refs;
-use crate::repository::{REPOSITORY, Repository, TORN_PREFIX, claimed_by};
+use crate::repository::{REPOSITORY, ShadowRepository, TORN_PREFIX, claimed_by};
 
 /// What is called so is being removed.
 const REMOVED_EXTENSION: &str = "removed";
@@ -88,7 +88,7 @@ impl Checkpoints {
             if !is_unpacked && !Refs::read(&directory.join(REPOSITORY)).map_or(true, holds_any) {
                 continue;
             }
-            let mut repository = Repository::open(&self.settings, &directory, &workspace)?;
+            let mut repository = ShadowRepository::open(&self.settings, &directory, &workspace)?;
             forgotten.add(repository.forget(tasks)?);
         }
         Ok(forgotten)
@@ -132,7 +132,7 @@ impl Forgotten {
     }
 }
 
-impl Repository {
+impl ShadowRepository {
     fn forget(&mut self, tasks: &[Uuid]) -> Result<Forgotten, CheckpointError> {
         let before = bytes_in(&self.directory);
         let refs = self.refs.iter().map(|(at, _)| at);
@@ -162,9 +162,9 @@ impl Repository {
         }
         import.finish()?;
         self.refs = Refs::read(self.git.directory())?;
-        let base = Base::load(&self.directory);
+        let base = LastSnapshot::load(&self.directory);
         if !base.is_some_and(|base| self.refs.holds_commit(base.commit)) {
-            Base::remove(&self.directory)?;
+            LastSnapshot::remove(&self.directory)?;
         }
         compact::pack(self)?;
         fs::remove_file(&unpacked)

@@ -13,21 +13,21 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::error::CheckpointError;
-use crate::listing::{Listing, SnapshotFile};
+use crate::listing::{SnapshotFile, SnapshotListing};
 use crate::objects::Objects;
-use crate::plan::Plan;
+use crate::plan::RestorePlan;
 use crate::restore::{Kept, KeptReason, Restored};
-use crate::staging::{Stage, Staging, exchange, is_same, move_to_free};
-use crate::workspace::{Workspace, ancestors, is_below, split, to_path};
+use crate::staging::{Stage, StagingDir, exchange, is_same, move_to_free};
+use crate::workspace::{WorkspaceDir, ancestors, is_below, split, to_path};
 
 /// A restoration that is under way.
 pub(crate) struct CarryOut<'a> {
-    pub workspace: &'a Workspace,
-    pub staging: &'a Staging,
+    pub workspace: &'a WorkspaceDir,
+    pub staging: &'a StagingDir,
     /// What there was before.
-    pub now: &'a Listing,
+    pub now: &'a SnapshotListing,
     /// What there is to be.
-    pub target: &'a Listing,
+    pub target: &'a SnapshotListing,
     pub objects: Objects<'a>,
     pub restored: Restored,
     /// What was taken out and is in no snapshot, with its name in the staging directory.
@@ -40,7 +40,7 @@ pub(crate) struct CarryOut<'a> {
 }
 
 /// What a step on one path came to.
-enum Step {
+enum PathOutcome {
     Done,
     /// Nothing had to be done.
     Nothing,
@@ -58,13 +58,13 @@ impl CarryOut<'_> {
         }
         let mut paths = BTreeMap::new();
         for path in self.now.files.keys().chain(self.target.files.keys()) {
-            let name = Staging::file_name(path, Stage::Partial);
-            if let Some((digest, _)) = Staging::parse(&name) {
+            let name = StagingDir::file_name(path, Stage::Partial);
+            if let Some((digest, _)) = StagingDir::parse(&name) {
                 paths.insert(digest.to_owned(), path);
             }
         }
         for name in names {
-            let known = Staging::parse(&name)
+            let known = StagingDir::parse(&name)
                 .and_then(|(digest, stage)| Some((*paths.get(digest)?, stage)));
             match known {
                 Some((_, Stage::Partial)) => self.staging.discard(&name)?,
@@ -86,7 +86,7 @@ impl CarryOut<'_> {
 
     /// Writes what is to be put in its place, all of it before anything is changed: on a full disk, or if an object is
     /// damaged, the workspace stays as it is.
-    pub fn stage(&mut self, plan: &Plan) -> Result<(), CheckpointError> {
+    pub fn stage(&mut self, plan: &RestorePlan) -> Result<(), CheckpointError> {
         for (path, file) in &plan.written {
             let staged = self.staging.write(path, file, &mut self.objects);
             if let Err(error) = staged {
@@ -97,10 +97,10 @@ impl CarryOut<'_> {
         Ok(())
     }
 
-    pub fn apply(&mut self, plan: &Plan) -> Result<(), CheckpointError> {
+    pub fn apply(&mut self, plan: &RestorePlan) -> Result<(), CheckpointError> {
         for path in &plan.removed {
             let step = self.remove(path)?;
-            if let Step::Done = step {
+            if let PathOutcome::Done = step {
                 self.restored.removed += 1;
             }
             self.note(path, step);
@@ -110,22 +110,22 @@ impl CarryOut<'_> {
             self.note(path, step);
         }
         for path in &plan.made_directories {
-            if let Step::Kept(why) = self.make_directory(path)? {
+            if let PathOutcome::Kept(why) = self.make_directory(path)? {
                 let in_the_way = self.in_the_way(path);
-                self.note(&in_the_way, Step::Kept(why));
+                self.note(&in_the_way, PathOutcome::Kept(why));
                 self.restored.not_restored.push(to_path(path));
             }
         }
         for (path, file) in &plan.written {
             match self.place(path, file)? {
-                Step::Done => self.restored.written += 1,
-                Step::Nothing => {}
-                Step::Kept(why) => {
+                PathOutcome::Done => self.restored.written += 1,
+                PathOutcome::Nothing => {}
+                PathOutcome::Kept(why) => {
                     let in_the_way = self.in_the_way(path);
-                    self.note(&in_the_way, Step::Kept(why));
+                    self.note(&in_the_way, PathOutcome::Kept(why));
                     self.restored.not_restored.push(to_path(path));
                     self.staging
-                        .discard(&Staging::file_name(path, Stage::Whole))?;
+                        .discard(&StagingDir::file_name(path, Stage::Whole))?;
                 }
             }
         }
@@ -138,7 +138,7 @@ impl CarryOut<'_> {
     }
 
     /// Sets the permissions of directories, and returns the report.
-    pub fn finish(mut self, plan: &Plan) -> Result<Restored, CheckpointError> {
+    pub fn finish(mut self, plan: &RestorePlan) -> Result<Restored, CheckpointError> {
         let mut modes: BTreeMap<_, _> = self
             .loosened
             .iter()
@@ -164,33 +164,33 @@ impl CarryOut<'_> {
         Ok(self.restored)
     }
 
-    fn remove(&mut self, path: &[u8]) -> Result<Step, CheckpointError> {
+    fn remove(&mut self, path: &[u8]) -> Result<PathOutcome, CheckpointError> {
         let (above, name) = split(path);
         let Some(directory) = self.open(above)? else {
-            return Ok(Step::Nothing);
+            return Ok(PathOutcome::Nothing);
         };
         match kind_of(directory.as_fd(), name) {
-            None => return Ok(Step::Nothing),
+            None => return Ok(PathOutcome::Nothing),
             Some(_) if is_file(directory.as_fd(), name) => {}
             // An earlier run removed the file and made the directory.
             Some(FileType::Directory) if self.target.directories.contains_key(path) => {
-                return Ok(Step::Nothing);
+                return Ok(PathOutcome::Nothing);
             }
-            Some(_) => return Ok(Step::Kept(KeptReason::Changed)),
+            Some(_) => return Ok(PathOutcome::Kept(KeptReason::Changed)),
         }
-        let taken = Staging::file_name(path, Stage::Taken);
+        let taken = StagingDir::file_name(path, Stage::Taken);
         let moved = self.loosening(above, directory.as_fd(), |directory| {
             move_to_free(directory, name, self.staging.handle(), &taken)
         })?;
         match moved {
             Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(Step::Nothing),
+            Err(Errno::NOENT) => return Ok(PathOutcome::Nothing),
             Err(error) => return Ok(refused(error)),
         }
         let why = match self.is_known(path, &taken) {
             Ok(true) => {
                 self.staging.discard(&taken)?;
-                return Ok(Step::Done);
+                return Ok(PathOutcome::Done);
             }
             Ok(false) => KeptReason::Changed,
             Err(CheckpointError::Damaged { what, .. }) => {
@@ -212,51 +212,51 @@ impl CarryOut<'_> {
             }
             Err(error) => return Err(self.failed("moved back", path, error)),
         }
-        Ok(Step::Kept(why))
+        Ok(PathOutcome::Kept(why))
     }
 
-    fn remove_directory(&mut self, path: &[u8]) -> Result<Step, CheckpointError> {
+    fn remove_directory(&mut self, path: &[u8]) -> Result<PathOutcome, CheckpointError> {
         let (above, name) = split(path);
         let Some(directory) = self.open(above)? else {
-            return Ok(Step::Nothing);
+            return Ok(PathOutcome::Nothing);
         };
         let removed = self.loosening(above, directory.as_fd(), |directory| {
             unlinkat(directory, name, AtFlags::REMOVEDIR)
         })?;
         Ok(match removed {
-            Ok(()) => Step::Done,
-            Err(Errno::NOENT | Errno::NOTDIR) => Step::Nothing,
-            Err(Errno::NOTEMPTY | Errno::EXIST) => Step::Kept(KeptReason::NotEmpty),
+            Ok(()) => PathOutcome::Done,
+            Err(Errno::NOENT | Errno::NOTDIR) => PathOutcome::Nothing,
+            Err(Errno::NOTEMPTY | Errno::EXIST) => PathOutcome::Kept(KeptReason::NotEmpty),
             Err(error) => refused(error),
         })
     }
 
-    fn make_directory(&mut self, path: &[u8]) -> Result<Step, CheckpointError> {
+    fn make_directory(&mut self, path: &[u8]) -> Result<PathOutcome, CheckpointError> {
         let (above, name) = split(path);
         let Some(directory) = self.open(above)? else {
             let in_the_way = self.in_the_way(path);
-            return Ok(Step::Kept(self.why_kept(&in_the_way)));
+            return Ok(PathOutcome::Kept(self.why_kept(&in_the_way)));
         };
         let made = self.loosening(above, directory.as_fd(), |directory| {
             mkdirat(directory, name, Mode::from_raw_mode(0o700))
         })?;
         Ok(match made {
-            Ok(()) => Step::Done,
+            Ok(()) => PathOutcome::Done,
             Err(Errno::EXIST) => match kind_of(directory.as_fd(), name) {
-                Some(FileType::Directory) => Step::Nothing,
-                _ => Step::Kept(self.why_kept(path)),
+                Some(FileType::Directory) => PathOutcome::Nothing,
+                _ => PathOutcome::Kept(self.why_kept(path)),
             },
             Err(error) => refused(error),
         })
     }
 
     /// Puts a staged file in its place.
-    fn place(&mut self, path: &[u8], file: &SnapshotFile) -> Result<Step, CheckpointError> {
+    fn place(&mut self, path: &[u8], file: &SnapshotFile) -> Result<PathOutcome, CheckpointError> {
         let (above, name) = split(path);
-        let staged = Staging::file_name(path, Stage::Whole);
+        let staged = StagingDir::file_name(path, Stage::Whole);
         let Some(directory) = self.open(above)? else {
             let in_the_way = self.in_the_way(path);
-            return Ok(Step::Kept(self.why_kept(&in_the_way)));
+            return Ok(PathOutcome::Kept(self.why_kept(&in_the_way)));
         };
         if !self.now.files.contains_key(path) {
             return self.place_new(path, file, above, directory.as_fd());
@@ -264,8 +264,8 @@ impl CarryOut<'_> {
         match kind_of(directory.as_fd(), name) {
             None => return self.place_new(path, file, above, directory.as_fd()),
             Some(FileType::RegularFile | FileType::Symlink) => {}
-            Some(FileType::Directory) => return Ok(Step::Kept(KeptReason::NotEmpty)),
-            Some(_) => return Ok(Step::Kept(KeptReason::Changed)),
+            Some(FileType::Directory) => return Ok(PathOutcome::Kept(KeptReason::NotEmpty)),
+            Some(_) => return Ok(PathOutcome::Kept(KeptReason::Changed)),
         }
         let exchanged = self.loosening(above, directory.as_fd(), |directory| {
             exchange(self.staging.handle(), &staged, directory, name)
@@ -280,7 +280,7 @@ impl CarryOut<'_> {
         }
         let why = if is_file(self.staging.handle(), &staged) {
             if self.settle(path, &staged)? {
-                return Ok(Step::Done);
+                return Ok(PathOutcome::Done);
             }
             KeptReason::Damaged
         } else {
@@ -289,7 +289,7 @@ impl CarryOut<'_> {
         };
         let back = exchange(self.staging.handle(), &staged, directory.as_fd(), name);
         back.map_err(|error| self.failed("moved back", path, error))?;
-        Ok(Step::Kept(why))
+        Ok(PathOutcome::Kept(why))
     }
 
     /// Puts a staged file where nothing was.
@@ -299,24 +299,24 @@ impl CarryOut<'_> {
         file: &SnapshotFile,
         above: &[u8],
         directory: BorrowedFd<'_>,
-    ) -> Result<Step, CheckpointError> {
+    ) -> Result<PathOutcome, CheckpointError> {
         let (_, name) = split(path);
-        let staged = Staging::file_name(path, Stage::Whole);
+        let staged = StagingDir::file_name(path, Stage::Whole);
         let moved = self.loosening(above, directory, |directory| {
             move_to_free(self.staging.handle(), &staged, directory, name)
         })?;
         match moved {
-            Ok(()) => Ok(Step::Done),
+            Ok(()) => Ok(PathOutcome::Done),
             Err(Errno::EXIST) if is_same(directory, name, file, &mut self.objects)? => {
                 // An earlier run put it there.
                 self.staging.discard(&staged)?;
                 self.set_file_mode(path, file.mode)?;
-                Ok(Step::Nothing)
+                Ok(PathOutcome::Nothing)
             }
             Err(Errno::EXIST) if kind_of(directory, name) == Some(FileType::Directory) => {
-                Ok(Step::Kept(KeptReason::NotEmpty))
+                Ok(PathOutcome::Kept(KeptReason::NotEmpty))
             }
-            Err(Errno::EXIST) => Ok(Step::Kept(self.why_kept(path))),
+            Err(Errno::EXIST) => Ok(PathOutcome::Kept(self.why_kept(path))),
             Err(error) => Ok(refused(error)),
         }
     }
@@ -328,15 +328,15 @@ impl CarryOut<'_> {
         file: &SnapshotFile,
         above: &[u8],
         directory: BorrowedFd<'_>,
-    ) -> Result<Step, CheckpointError> {
+    ) -> Result<PathOutcome, CheckpointError> {
         let (_, name) = split(path);
-        let taken = Staging::file_name(path, Stage::Taken);
+        let taken = StagingDir::file_name(path, Stage::Taken);
         match move_to_free(directory, name, self.staging.handle(), &taken) {
             Ok(()) => {
                 if !self.settle(path, &taken)? {
                     let back = move_to_free(self.staging.handle(), &taken, directory, name);
                     back.map_err(|error| self.failed("moved back", path, error))?;
-                    return Ok(Step::Kept(KeptReason::Damaged));
+                    return Ok(PathOutcome::Kept(KeptReason::Damaged));
                 }
             }
             Err(Errno::NOENT) => {}
@@ -472,17 +472,17 @@ impl CarryOut<'_> {
         is_changed
     }
 
-    fn discard_staged(&self, plan: &Plan) {
+    fn discard_staged(&self, plan: &RestorePlan) {
         for (path, _) in &plan.written {
             for stage in [Stage::Partial, Stage::Whole] {
-                let _ = self.staging.discard(&Staging::file_name(path, stage));
+                let _ = self.staging.discard(&StagingDir::file_name(path, stage));
             }
         }
         let _ = self.staging.remove(self.workspace);
     }
 
-    fn note(&mut self, path: &[u8], step: Step) {
-        if let Step::Kept(why) = step {
+    fn note(&mut self, path: &[u8], step: PathOutcome) {
+        if let PathOutcome::Kept(why) = step {
             let below = |kept: &Vec<u8>| is_below(kept, path);
             if why == KeptReason::NotEmpty && self.kept.keys().any(below) {
                 // What is in it was named.
@@ -518,8 +518,8 @@ impl CarryOut<'_> {
     }
 }
 
-fn refused(error: Errno) -> Step {
-    Step::Kept(KeptReason::Refused(std::io::Error::from(error).to_string()))
+fn refused(error: Errno) -> PathOutcome {
+    PathOutcome::Kept(KeptReason::Refused(std::io::Error::from(error).to_string()))
 }
 
 fn kind_of(directory: BorrowedFd<'_>, name: &OsStr) -> Option<FileType> {

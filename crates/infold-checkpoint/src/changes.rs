@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::CheckpointError;
 use crate::id::{ObjectId, SnapshotRef};
-use crate::listing::{FileKind, Listing, SnapshotFile};
+use crate::listing::{FileKind, SnapshotFile, SnapshotListing};
 use crate::objects::Objects;
 use crate::shadow::Shadow;
 use crate::workspace::to_path;
@@ -139,7 +139,7 @@ const EMPTY_TREE: ObjectId = ObjectId([
     0xfb, 0xee, 0x49, 0x04,
 ]);
 
-pub(crate) fn changes_between(from: &Listing, to: &Listing) -> Vec<FileChange> {
+pub(crate) fn changes_between(from: &SnapshotListing, to: &SnapshotListing) -> Vec<FileChange> {
     let paths: BTreeSet<_> = from.files.keys().chain(to.files.keys()).collect();
     let changes = paths.into_iter().filter_map(|path| {
         let kind = change_of(from.files.get(path), to.files.get(path))?;

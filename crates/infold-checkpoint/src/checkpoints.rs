@@ -7,7 +7,7 @@ use crate::error::CheckpointError;
 use crate::git;
 use crate::repository::REPOSITORY;
 use crate::shadow::Shadow;
-use crate::workspace::{Workspace, key};
+use crate::workspace::{WorkspaceDir, key};
 
 /// The checkpoints of all workspaces.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Checkpoints {
         Shadow::open(self, workspace, &directory).map(Some)
     }
 
-    fn workspace(&self, given: &Path) -> Result<Workspace, CheckpointError> {
-        Workspace::open(given, self.settings.home.as_deref(), &self.contexts)
+    fn workspace(&self, given: &Path) -> Result<WorkspaceDir, CheckpointError> {
+        WorkspaceDir::open(given, self.settings.home.as_deref(), &self.contexts)
     }
 }

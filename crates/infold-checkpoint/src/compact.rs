@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::error::CheckpointError;
-use crate::repository::Repository;
+use crate::repository::ShadowRepository;
 use crate::shadow::Shadow;
 
 /// What a shadow repository takes on the disk, before and after it was packed.
@@ -29,7 +29,7 @@ impl Shadow {
 }
 
 /// Packs everything anew, and drops what no snapshot holds.
-pub(crate) fn pack(repository: &Repository) -> Result<Compacted, CheckpointError> {
+pub(crate) fn pack(repository: &ShadowRepository) -> Result<Compacted, CheckpointError> {
     let before = bytes_in(&repository.directory);
     let git = &repository.git;
     git.read(DOING, ["pack-refs", "--all", "--prune"])?;
@@ -40,14 +40,14 @@ pub(crate) fn pack(repository: &Repository) -> Result<Compacted, CheckpointError
 }
 
 /// Drops what no snapshot holds and is in no pack.
-pub(crate) fn prune(repository: &Repository) -> Result<(), CheckpointError> {
+pub(crate) fn prune(repository: &ShadowRepository) -> Result<(), CheckpointError> {
     let git = &repository.git;
     git.read(DOING, ["prune", "--expire=now"]).map(drop)
 }
 
 /// Packs the latest snapshots together, if there are many. A pack is written again only together with as much that is
 /// newer, so each object is written a number of times that is logarithmic in the size of the repository.
-pub(crate) fn if_due(repository: &Repository) -> Result<(), CheckpointError> {
+pub(crate) fn if_due(repository: &ShadowRepository) -> Result<(), CheckpointError> {
     let packs = repository.git.directory().join("objects/pack");
     let Ok(entries) = fs::read_dir(&packs) else {
         return Ok(());

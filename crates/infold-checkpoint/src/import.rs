@@ -23,18 +23,18 @@ pub(crate) struct Import<'a> {
 
 /// An object that is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Mark(u64);
+pub(crate) struct ObjectMark(u64);
 
 /// What a file of a commit refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum EntryContent {
     Known(ObjectId),
-    New(Mark),
+    New(ObjectMark),
 }
 
 /// What was written.
-pub(crate) struct Imported {
-    ids: BTreeMap<Mark, ObjectId>,
+pub(crate) struct ImportedCommit {
+    ids: BTreeMap<ObjectMark, ObjectId>,
     /// The trees of the commits, in their order.
     pub trees: Vec<ObjectId>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct TreeChange {
     /// What is taken as it is.
     pub base: Option<ObjectId>,
     pub removed: Vec<Vec<u8>>,
-    pub written: Vec<(Vec<u8>, FileKind, Content)>,
+    pub written: Vec<(Vec<u8>, FileKind, EntryContent)>,
     pub about: Vec<u8>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Import<'a> {
     }
 
     /// Writes a blob.
-    pub fn blob(&mut self, contents: &[u8]) -> Result<Mark, CheckpointError> {
+    pub fn blob(&mut self, contents: &[u8]) -> Result<ObjectMark, CheckpointError> {
         let mark = self.begin_blob(contents.len() as u64)?;
         self.write(contents)?;
         self.write(b"\n")?;
@@ -85,7 +85,7 @@ impl<'a> Import<'a> {
         reader: &mut dyn Read,
         size: u64,
         seen: &mut dyn FnMut(&[u8]),
-    ) -> Result<(Mark, std::io::Result<u64>), CheckpointError> {
+    ) -> Result<(ObjectMark, std::io::Result<u64>), CheckpointError> {
         let mark = self.begin_blob(size)?;
         let mut buffer = vec![0; COPY_BYTES];
         let mut left = size;
@@ -119,16 +119,16 @@ impl<'a> Import<'a> {
         Ok((mark, result))
     }
 
-    fn begin_blob(&mut self, size: u64) -> Result<Mark, CheckpointError> {
+    fn begin_blob(&mut self, size: u64) -> Result<ObjectMark, CheckpointError> {
         let mark = self.next_mark();
         let header = format!("blob\nmark :{}\ndata {size}\n", mark.0);
         self.write(header.as_bytes())?;
         Ok(mark)
     }
 
-    fn next_mark(&mut self) -> Mark {
+    fn next_mark(&mut self) -> ObjectMark {
         self.last_mark += 1;
-        Mark(self.last_mark)
+        ObjectMark(self.last_mark)
     }
 
     /// Writes a commit without parents, to which a ref leads.
@@ -136,7 +136,7 @@ impl<'a> Import<'a> {
         &mut self,
         at: SnapshotRef,
         change: &TreeChange,
-    ) -> Result<Mark, CheckpointError> {
+    ) -> Result<ObjectMark, CheckpointError> {
         let mark = self.next_mark();
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let mut text = format!(
@@ -156,8 +156,8 @@ impl<'a> Import<'a> {
         }
         for (path, kind, content) in &change.written {
             let id = match content {
-                Content::Known(id) => id.to_string(),
-                Content::New(mark) => format!(":{}", mark.0),
+                EntryContent::Known(id) => id.to_string(),
+                EntryContent::New(mark) => format!(":{}", mark.0),
             };
             text.extend(format!("M {} {id} ", kind.git_mode()).bytes());
             push_quoted(path, &mut text);
@@ -171,10 +171,14 @@ impl<'a> Import<'a> {
     }
 
     /// Lets a ref lead to a commit.
-    pub fn set_ref(&mut self, at: SnapshotRef, commit: Content) -> Result<(), CheckpointError> {
+    pub fn set_ref(
+        &mut self,
+        at: SnapshotRef,
+        commit: EntryContent,
+    ) -> Result<(), CheckpointError> {
         let from = match commit {
-            Content::Known(id) => id.to_string(),
-            Content::New(mark) => format!(":{}", mark.0),
+            EntryContent::Known(id) => id.to_string(),
+            EntryContent::New(mark) => format!(":{}", mark.0),
         };
         let text = format!("reset {}\nfrom {from}\n", refs::name_of(at));
         self.write(text.as_bytes())
@@ -187,13 +191,13 @@ impl<'a> Import<'a> {
     }
 
     /// Waits until everything is on the disk, the refs last.
-    pub fn finish(mut self) -> Result<Imported, CheckpointError> {
+    pub fn finish(mut self) -> Result<ImportedCommit, CheckpointError> {
         self.write(b"done\n")?;
         self.end()
     }
 
     /// Ends the process, and reads what it wrote.
-    fn end(&mut self) -> Result<Imported, CheckpointError> {
+    fn end(&mut self) -> Result<ImportedCommit, CheckpointError> {
         let flushed = self.input.take().map(|mut input| input.flush());
         let mut listed = Vec::new();
         if let Some(mut output) = self.child.stdout.take() {
@@ -216,7 +220,10 @@ impl<'a> Import<'a> {
         for line in text.lines() {
             let pair = line.strip_prefix(':').and_then(|line| line.split_once(' '));
             let pair = pair.and_then(|(mark, id)| {
-                Some((Mark(mark.parse().ok()?), ObjectId::parse(id.as_bytes())?))
+                Some((
+                    ObjectMark(mark.parse().ok()?),
+                    ObjectId::parse(id.as_bytes())?,
+                ))
             });
             let (mark, id) = pair.ok_or_else(|| failed("it did not say what it wrote"))?;
             ids.insert(mark, id);
@@ -225,7 +232,7 @@ impl<'a> Import<'a> {
             let id = line.strip_prefix(b"040000 tree ")?;
             ObjectId::parse(id.get(..40)?)
         });
-        Ok(Imported {
+        Ok(ImportedCommit {
             ids,
             trees: trees.collect(),
         })
@@ -257,12 +264,12 @@ impl Drop for Import<'_> {
     }
 }
 
-impl Imported {
+impl ImportedCommit {
     /// Returns the id of what was written.
-    pub fn id(&self, content: Content) -> Result<ObjectId, CheckpointError> {
+    pub fn id(&self, content: EntryContent) -> Result<ObjectId, CheckpointError> {
         match content {
-            Content::Known(id) => Ok(id),
-            Content::New(mark) => {
+            EntryContent::Known(id) => Ok(id),
+            EntryContent::New(mark) => {
                 self.ids
                     .get(&mark)
                     .copied()

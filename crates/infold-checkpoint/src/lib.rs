@@ -49,7 +49,7 @@ mod listing;
 mod objects;
 mod import;
 mod compact;
-mod base;
+mod last_snapshot;
 mod stat;
 mod walk;
 mod read;

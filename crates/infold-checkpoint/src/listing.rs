@@ -11,7 +11,7 @@ use crate::workspace::{ancestors, is_below};
 
 /// What a snapshot holds, and what it says of the rest of the workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Listing {
+pub(crate) struct SnapshotListing {
     pub files: BTreeMap<Vec<u8>, SnapshotFile>,
     /// All directories that were walked, with their permissions; not the workspace itself.
     pub directories: BTreeMap<Vec<u8>, u32>,
@@ -71,13 +71,13 @@ impl FileKind {
     }
 }
 
-impl Listing {
+impl SnapshotListing {
     /// Reads the listing of a commit.
     pub fn read(
         git: &Git,
         objects: &mut Objects,
         commit: ObjectId,
-    ) -> Result<Listing, CheckpointError> {
+    ) -> Result<SnapshotListing, CheckpointError> {
         let commit_name = commit.to_string();
         let text = git.read(
             "list a checkpoint",
@@ -87,7 +87,7 @@ impl Listing {
             dir: git.directory().to_owned(),
             what: format!("commit {commit} is no checkpoint"),
         };
-        let mut listing = Listing::default();
+        let mut listing = SnapshotListing::default();
         let mut about_id = None;
         let lines = text
             .split(|byte| *byte == 0)
@@ -133,8 +133,8 @@ impl Listing {
 
     /// Returns whether two say the same of what is no file, the sizes of what was left out aside: they change all the
     /// time.
-    pub fn says_the_same_beside_files(&self, other: &Listing) -> bool {
-        let left_out = |listing: &Listing| {
+    pub fn says_the_same_beside_files(&self, other: &SnapshotListing) -> bool {
+        let left_out = |listing: &SnapshotListing| {
             let entries = listing.left_out.iter();
             let entries = entries.map(|(path, entry)| (path.clone(), entry.why));
             entries.collect::<Vec<_>>()

@@ -10,20 +10,20 @@ use crate::error::CheckpointError;
 
 /// The right to use a shadow repository: it ends with the process, and with those of git that it started.
 #[derive(Debug)]
-pub(crate) struct Lock(File);
+pub(crate) struct RepositoryLock(File);
 
 /// Where in the file of the lock git writes its errors: behind the name of the holder.
 pub(crate) const ERRORS_AT: u64 = 64;
 
 const POLL: Duration = Duration::from_millis(10);
 
-impl Lock {
+impl RepositoryLock {
     /// Takes the lock in a directory, for which others are waited for.
     pub fn take(
         directory: &Path,
         workspace: &Path,
         patience: Duration,
-    ) -> Result<Lock, CheckpointError> {
+    ) -> Result<RepositoryLock, CheckpointError> {
         let path = directory.join("lock");
         let until = Instant::now() + patience;
         loop {
@@ -42,7 +42,7 @@ impl Lock {
                     let _ = file.write_all_at(name.as_bytes(), 0);
                     let errors_at = (&file).seek(SeekFrom::Start(ERRORS_AT));
                     errors_at.map_err(|error| CheckpointError::io("read", &path, error))?;
-                    return Ok(Lock(file));
+                    return Ok(RepositoryLock(file));
                 }
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
@@ -68,7 +68,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for RepositoryLock {
     fn drop(&mut self) {
         let _ = self.0.set_len(0);
         // Closing the file is not enough: a process that is being started has a copy of it for a moment.

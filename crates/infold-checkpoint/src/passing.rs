@@ -6,13 +6,13 @@ use std::fs;
 
 use uuid::Uuid;
 
-use crate::base::{self, Base};
 use crate::compact;
 use crate::error::CheckpointError;
 use crate::id::SnapshotRef;
 use crate::import::Import;
+use crate::last_snapshot::{self, LastSnapshot};
 use crate::refs::Refs;
-use crate::repository::Repository;
+use crate::repository::ShadowRepository;
 use crate::shadow::Shadow;
 
 /// Snapshots for comparisons are of no task.
@@ -48,7 +48,7 @@ impl Shadow {
     }
 }
 
-impl Repository {
+impl ShadowRepository {
     /// Removes snapshots that were taken for comparisons, and what nothing else holds. `before` is none where a killed
     /// process left them.
     pub fn drop_passing(&mut self, before: Option<Passing>) -> Result<(), CheckpointError> {
@@ -68,7 +68,7 @@ impl Repository {
             .is_none_or(|before| before.packs != self.packs());
         match before.and_then(|before| before.known_files) {
             Some(bytes) => base::write_bytes(&self.directory, &bytes)?,
-            None => Base::remove(&self.directory)?,
+            None => LastSnapshot::remove(&self.directory)?,
         }
         if is_packed {
             compact::pack(self)?;

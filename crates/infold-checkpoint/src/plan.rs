@@ -2,14 +2,14 @@
 
 use std::cmp::Reverse;
 
-use crate::listing::{Listing, SnapshotFile};
+use crate::listing::{SnapshotFile, SnapshotListing};
 use crate::workspace::ancestors;
 
 /// What a restoration has to do, given the snapshot of what is there and the one that is to be there.
 ///
 /// Whatever it names is in one of the two; nothing else is touched.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct RestorePlan {
     /// Files and links that the target does not have.
     pub removed: Vec<Vec<u8>>,
     /// Directories that the target does not have, those below first. They are removed if they are empty.
@@ -27,15 +27,15 @@ pub(crate) struct Plan {
 /// The permissions without which a directory's entries cannot be changed.
 const OWNER: u32 = 0o700;
 
-impl Plan {
+impl RestorePlan {
     /// Plans how `now` becomes `target`. `is_ignored` says what the ignore rules leave out once those of the target are
     /// back.
     pub fn new(
-        now: &Listing,
-        target: &Listing,
+        now: &SnapshotListing,
+        target: &SnapshotListing,
         is_ignored: &mut dyn FnMut(&[u8], bool) -> bool,
-    ) -> Plan {
-        let mut plan = Plan::default();
+    ) -> RestorePlan {
+        let mut plan = RestorePlan::default();
         for path in now.files.keys() {
             if !target.files.contains_key(path) && is_removable(path, false, target, is_ignored) {
                 plan.removed.push(path.clone());
@@ -86,7 +86,7 @@ impl Plan {
 fn is_removable(
     path: &[u8],
     is_directory: bool,
-    target: &Listing,
+    target: &SnapshotListing,
     is_ignored: &mut dyn FnMut(&[u8], bool) -> bool,
 ) -> bool {
     let is_in_the_way = target.directories.contains_key(path)

@@ -9,10 +9,10 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, readlinkat, sta
 use rustix::io::Errno;
 
 use crate::about::{LeftOutEntry, LeftOutReason};
-use crate::base::{Base, KnownFile};
 use crate::error::CheckpointError;
 use crate::git::Git;
-use crate::import::{Content, Import};
+use crate::import::{EntryContent, Import};
+use crate::last_snapshot::{KnownFile, LastSnapshot};
 use crate::listing::FileKind;
 use crate::stat::FileStat;
 use crate::walk::WalkedFile;
@@ -20,24 +20,24 @@ use crate::walk::WalkedFile;
 /// Reads the files of a workspace that are not known from the last snapshot.
 pub(crate) struct FileReader<'a, 'b> {
     pub git: &'a Git,
-    pub base: Option<&'b Base>,
+    pub base: Option<&'b LastSnapshot>,
     pub max_file_bytes: u64,
     /// Started when the first file is written.
     pub import: Option<Import<'a>>,
-    pub files: BTreeMap<Vec<u8>, ReadFile>,
+    pub files: BTreeMap<Vec<u8>, WorkspaceFile>,
 }
 
 /// A file as it is to be part of a snapshot.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReadFile {
+pub(crate) struct WorkspaceFile {
     pub kind: FileKind,
-    pub content: Content,
+    pub content: EntryContent,
     pub known: KnownFile,
 }
 
 /// What came of reading a file once.
-enum Attempt {
-    Read(ReadFile),
+enum ReadAttempt {
+    Read(WorkspaceFile),
     /// It changed meanwhile.
     Again,
     Gone,
@@ -68,13 +68,13 @@ impl FileReader<'_, '_> {
                 _ => self.read_file(file)?,
             };
             match attempt {
-                Attempt::Read(read) => {
+                ReadAttempt::Read(read) => {
                     self.files.insert(file.path.to_owned(), read);
                     return Ok(None);
                 }
-                Attempt::Again => {}
-                Attempt::Gone => return Ok(None),
-                Attempt::LeftOut(why, size) => return Ok(Some(LeftOutEntry { why, size })),
+                ReadAttempt::Again => {}
+                ReadAttempt::Gone => return Ok(None),
+                ReadAttempt::LeftOut(why, size) => return Ok(Some(LeftOutEntry { why, size })),
             }
         }
         let why = LeftOutReason::Changing;
@@ -82,21 +82,21 @@ impl FileReader<'_, '_> {
     }
 
     /// Returns a file that is as it was at the last snapshot.
-    fn known(&self, file: &WalkedFile<'_>) -> Option<ReadFile> {
+    fn known(&self, file: &WalkedFile<'_>) -> Option<WorkspaceFile> {
         let base = self.base?;
         let known = base.files.get(file.path)?;
         if !known.is_settled || known.stat != file.stat || file.stat.size > self.max_file_bytes {
             return None;
         }
         let of_snapshot = base.listing.files.get(file.path)?;
-        Some(ReadFile {
+        Some(WorkspaceFile {
             kind: of_snapshot.kind,
-            content: Content::Known(of_snapshot.id),
+            content: EntryContent::Known(of_snapshot.id),
             known: *known,
         })
     }
 
-    fn read_link(&mut self, file: &WalkedFile<'_>) -> Result<Attempt, CheckpointError> {
+    fn read_link(&mut self, file: &WalkedFile<'_>) -> Result<ReadAttempt, CheckpointError> {
         let now = SystemTime::now();
         let stat = |error| attempt_of(error, None);
         let before = match statat(file.directory, file.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -105,21 +105,21 @@ impl FileReader<'_, '_> {
         };
         let target = match readlinkat(file.directory, file.name, Vec::new()) {
             Ok(target) => target.into_bytes(),
-            Err(Errno::INVAL) => return Ok(Attempt::Again),
+            Err(Errno::INVAL) => return Ok(ReadAttempt::Again),
             Err(error) => return Ok(stat(error)),
         };
         let after = statat(file.directory, file.name, AtFlags::SYMLINK_NOFOLLOW);
         if !after.is_ok_and(|after| FileStat::of(&after) == before) {
-            return Ok(Attempt::Again);
+            return Ok(ReadAttempt::Again);
         }
         let read = self.keep(file, FileKind::Link, before, now, &target)?;
-        Ok(Attempt::Read(read))
+        Ok(ReadAttempt::Read(read))
     }
 
-    fn read_file(&mut self, file: &WalkedFile<'_>) -> Result<Attempt, CheckpointError> {
+    fn read_file(&mut self, file: &WalkedFile<'_>) -> Result<ReadAttempt, CheckpointError> {
         if file.stat.size > self.max_file_bytes {
             let size = Some(file.stat.size);
-            return Ok(Attempt::LeftOut(LeftOutReason::TooLarge, size));
+            return Ok(ReadAttempt::LeftOut(LeftOutReason::TooLarge, size));
         }
         let opened = match openat(file.directory, file.name, FILE, Mode::empty()) {
             Ok(opened) => opened,
@@ -132,17 +132,20 @@ impl FileReader<'_, '_> {
             Err(error) => return Ok(attempt_of(error, Some(file.stat.size))),
         };
         if before.kind() != FileType::RegularFile {
-            return Ok(Attempt::Again);
+            return Ok(ReadAttempt::Again);
         }
         if before.size > self.max_file_bytes {
-            return Ok(Attempt::LeftOut(LeftOutReason::TooLarge, Some(before.size)));
+            return Ok(ReadAttempt::LeftOut(
+                LeftOutReason::TooLarge,
+                Some(before.size),
+            ));
         }
         let kind = FileKind::of_permissions(before.permissions());
         let mut reader = File::from(match opened.try_clone() {
             Ok(copy) => copy,
             Err(error) => return Err(CheckpointError::io("opened again", "a file", error)),
         });
-        let unreadable = Attempt::LeftOut(LeftOutReason::Unreadable, Some(before.size));
+        let unreadable = ReadAttempt::LeftOut(LeftOutReason::Unreadable, Some(before.size));
         if before.size <= MAX_HELD_BYTES {
             let mut contents = Vec::new();
             let limited = (&mut reader)
@@ -152,10 +155,10 @@ impl FileReader<'_, '_> {
                 return Ok(unreadable);
             }
             if contents.len() as u64 != before.size || examine() != Ok(before) {
-                return Ok(Attempt::Again);
+                return Ok(ReadAttempt::Again);
             }
             let read = self.keep(file, kind, before, now, &contents)?;
-            return Ok(Attempt::Read(read));
+            return Ok(ReadAttempt::Read(read));
         }
         let mut hasher = blake3::Hasher::new();
         let import = started(&mut self.import, self.git)?;
@@ -166,16 +169,16 @@ impl FileReader<'_, '_> {
         match read {
             Err(_) => return Ok(unreadable),
             Ok(read) if read != before.size || examine() != Ok(before) => {
-                return Ok(Attempt::Again);
+                return Ok(ReadAttempt::Again);
             }
             Ok(_) => {}
         }
         let digest = *hasher.finalize().as_bytes();
         let content = match self.content_of_digest(file.path, &digest) {
             Some(known) => known,
-            None => Content::New(mark),
+            None => EntryContent::New(mark),
         };
-        Ok(Attempt::Read(ReadFile {
+        Ok(ReadAttempt::Read(WorkspaceFile {
             kind,
             content,
             known: KnownFile {
@@ -193,13 +196,13 @@ impl FileReader<'_, '_> {
         stat: FileStat,
         now: SystemTime,
         contents: &[u8],
-    ) -> Result<ReadFile, CheckpointError> {
+    ) -> Result<WorkspaceFile, CheckpointError> {
         let digest = *blake3::hash(contents).as_bytes();
         let content = match self.content_of_digest(file.path, &digest) {
             Some(known) => known,
-            None => Content::New(started(&mut self.import, self.git)?.blob(contents)?),
+            None => EntryContent::New(started(&mut self.import, self.git)?.blob(contents)?),
         };
-        Ok(ReadFile {
+        Ok(WorkspaceFile {
             kind,
             content,
             known: KnownFile {
@@ -211,11 +214,11 @@ impl FileReader<'_, '_> {
     }
 
     /// Returns what the last snapshot has of a file, if the contents are the same.
-    fn content_of_digest(&self, path: &[u8], digest: &[u8; 32]) -> Option<Content> {
+    fn content_of_digest(&self, path: &[u8], digest: &[u8; 32]) -> Option<EntryContent> {
         let base = self.base?;
         let known = base.files.get(path)?;
         let file = base.listing.files.get(path)?;
-        (known.digest == *digest).then_some(Content::Known(file.id))
+        (known.digest == *digest).then_some(EntryContent::Known(file.id))
     }
 }
 
@@ -230,11 +233,11 @@ pub(crate) fn started<'a, 'b>(
     }
 }
 
-fn attempt_of(error: Errno, size: Option<u64>) -> Attempt {
+fn attempt_of(error: Errno, size: Option<u64>) -> ReadAttempt {
     match error {
-        Errno::NOENT => Attempt::Gone,
+        Errno::NOENT => ReadAttempt::Gone,
         // It is a link by now.
-        Errno::LOOP => Attempt::Again,
-        _ => Attempt::LeftOut(LeftOutReason::Unreadable, size),
+        Errno::LOOP => ReadAttempt::Again,
+        _ => ReadAttempt::LeftOut(LeftOutReason::Unreadable, size),
     }
 }

@@ -9,23 +9,23 @@ use uuid::Uuid;
 
 use crate::about::{self, LeftOutEntry, LeftOutReason};
 use crate::all::torn_directories;
-use crate::base::{Base, replace_file};
 use crate::checkpoints::Checkpoints;
 use crate::compact;
 use crate::error::CheckpointError;
 use crate::id::{ObjectId, SnapshotRef};
-use crate::import::{Content, Import, TreeChange};
-use crate::listing::{Listing, path_digest};
+use crate::import::{EntryContent, Import, TreeChange};
+use crate::last_snapshot::{LastSnapshot, replace_file};
+use crate::listing::{SnapshotListing, path_digest};
 use crate::objects::Objects;
-use crate::repository::{Repository, claimed_by};
+use crate::repository::{ShadowRepository, claimed_by};
 use crate::workspace::to_path;
 
 /// Names a content or a path of snapshots, without saying what it is: `content:…` or `path:…`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlobId(Named);
+pub struct BlobId(BlobName);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Named {
+enum BlobName {
     Content(ObjectId),
     /// By its digest.
     Path(String),
@@ -95,19 +95,21 @@ impl Checkpoints {
 
     fn repositories(
         &self,
-    ) -> Result<impl Iterator<Item = Result<Repository, CheckpointError>>, CheckpointError> {
+    ) -> Result<impl Iterator<Item = Result<ShadowRepository, CheckpointError>>, CheckpointError>
+    {
         let directories = self.directories()?.into_iter();
         let claimed = directories.filter_map(|directory| {
             let workspace = claimed_by(&directory)?;
             Some((directory, workspace))
         });
         let settings = self.settings.clone();
-        Ok(claimed
-            .map(move |(directory, workspace)| Repository::open(&settings, &directory, &workspace)))
+        Ok(claimed.map(move |(directory, workspace)| {
+            ShadowRepository::open(&settings, &directory, &workspace)
+        }))
     }
 }
 
-impl Repository {
+impl ShadowRepository {
     fn find(
         &self,
         of_tasks: &[(SnapshotRef, ObjectId)],
@@ -120,10 +122,10 @@ impl Repository {
         let mut listings: BTreeMap<ObjectId, Vec<(BlobId, Vec<u8>)>> = BTreeMap::new();
         for (at, commit) in of_tasks {
             if !listings.contains_key(commit) {
-                let listing = Listing::read(&self.git, &mut objects, *commit)?;
+                let listing = SnapshotListing::read(&self.git, &mut objects, *commit)?;
                 let mut matched = Vec::new();
                 for (path, file) in &listing.files {
-                    let id = BlobId(Named::Content(file.id));
+                    let id = BlobId(BlobName::Content(file.id));
                     let is_match = match seen.get(&id) {
                         Some(known) => *known,
                         None => matches(&objects.read(file.id)?),
@@ -134,7 +136,7 @@ impl Repository {
                     }
                 }
                 for path in listing.paths() {
-                    let id = BlobId(Named::Path(path_digest(path)));
+                    let id = BlobId(BlobName::Path(path_digest(path)));
                     let is_match = match seen.get(&id) {
                         Some(known) => *known,
                         None => matches(path),
@@ -174,7 +176,7 @@ impl Repository {
         let mut changes = Vec::new();
         let mut objects = Objects::new(&self.git);
         for (commit, refs) in snapshots {
-            let listing = Listing::read(&self.git, &mut objects, commit)?;
+            let listing = SnapshotListing::read(&self.git, &mut objects, commit)?;
             if let Some(mut change) = listing.without(ids) {
                 change.base = Some(self.tree_of(commit)?);
                 changes.push((refs, change));
@@ -187,7 +189,7 @@ impl Repository {
         }
         replace_file(&pruning, b"")?;
         // It has the paths and the digests of contents.
-        Base::remove(&self.directory)?;
+        LastSnapshot::remove(&self.directory)?;
         let mut count = 0;
         if !changes.is_empty() {
             let mut import = Import::start(&self.git)?;
@@ -198,7 +200,7 @@ impl Repository {
                 };
                 let mark = import.commit(*first, change)?;
                 for at in others {
-                    import.set_ref(*at, Content::New(mark))?;
+                    import.set_ref(*at, EntryContent::New(mark))?;
                 }
             }
             import.finish()?;
@@ -211,7 +213,7 @@ impl Repository {
     }
 }
 
-impl Listing {
+impl SnapshotListing {
     /// Returns all paths that it names.
     fn paths(&self) -> BTreeSet<&Vec<u8>> {
         let files = self.files.keys().chain(self.directories.keys());
@@ -223,7 +225,7 @@ impl Listing {
     fn without(mut self, ids: &BTreeSet<&BlobId>) -> Option<TreeChange> {
         let mut removed = Vec::new();
         for (path, file) in &self.files {
-            if ids.contains(&BlobId(Named::Content(file.id))) {
+            if ids.contains(&BlobId(BlobName::Content(file.id))) {
                 removed.push(path.clone());
             }
         }
@@ -237,7 +239,7 @@ impl Listing {
             .paths()
             .into_iter()
             .map(|path| (path.clone(), path_digest(path)))
-            .filter(|(_, digest)| ids.contains(&BlobId(Named::Path(digest.clone()))))
+            .filter(|(_, digest)| ids.contains(&BlobId(BlobName::Path(digest.clone()))))
             .collect();
         for (path, digest) in &digests {
             if self.files.remove(path).is_some() {
@@ -263,8 +265,8 @@ impl Listing {
 impl fmt::Display for BlobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Named::Content(id) => write!(f, "content:{id}"),
-            Named::Path(digest) => write!(f, "path:{digest}"),
+            BlobName::Content(id) => write!(f, "content:{id}"),
+            BlobName::Path(digest) => write!(f, "path:{digest}"),
         }
     }
 }
@@ -280,10 +282,10 @@ impl FromStr for BlobId {
         match text.split_once(':') {
             Some(("content", id)) => {
                 let id = ObjectId::parse(id.as_bytes()).ok_or_else(error)?;
-                Ok(BlobId(Named::Content(id)))
+                Ok(BlobId(BlobName::Content(id)))
             }
             Some(("path", digest)) if digest.len() == 64 && is_hex(digest) => {
-                Ok(BlobId(Named::Path(digest.to_owned())))
+                Ok(BlobId(BlobName::Path(digest.to_owned())))
             }
             _ => Err(error()),
         }

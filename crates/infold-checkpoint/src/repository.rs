@@ -6,20 +6,20 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::base::{Base, replace_file};
 use crate::checkpoints::CheckpointSettings;
 use crate::error::{CheckpointError, WorkspaceProblem};
 use crate::git::{self, Git};
 use crate::id::{ObjectId, SnapshotRef};
 use crate::import::remove_crash_reports;
-use crate::listing::Listing;
-use crate::lock::Lock;
+use crate::last_snapshot::{LastSnapshot, replace_file};
+use crate::listing::SnapshotListing;
+use crate::lock::RepositoryLock;
 use crate::objects::Objects;
 use crate::refs::{self, Refs};
 
 /// The shadow repository of one workspace, locked. The workspace itself need not exist any more.
 #[derive(Debug)]
-pub(crate) struct Repository {
+pub(crate) struct ShadowRepository {
     /// The path of the workspace.
     pub workspace: PathBuf,
     /// Where the repository and what belongs to it are.
@@ -31,7 +31,7 @@ pub(crate) struct Repository {
     program: PathBuf,
     warning: Option<String>,
     // Dropped last.
-    _lock: Lock,
+    _lock: RepositoryLock,
 }
 
 /// The name of the repository in the directory of a workspace.
@@ -49,18 +49,18 @@ const DAMAGED_FILE: &str = "damaged";
 const HEAD: &str = "ref: refs/heads/main\n";
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
 
-impl Repository {
+impl ShadowRepository {
     /// Opens the repository of a workspace, and makes it if there is none yet.
     pub fn open(
         settings: &CheckpointSettings,
         directory: &Path,
         workspace: &Path,
-    ) -> Result<Repository, CheckpointError> {
+    ) -> Result<ShadowRepository, CheckpointError> {
         make_private_directory(directory)?;
-        let lock = Lock::take(directory, workspace, settings.lock_wait)?;
+        let lock = RepositoryLock::take(directory, workspace, settings.lock_wait)?;
         claim(directory, workspace)?;
         let handle = lock.handle(directory)?;
-        let mut repository = Repository {
+        let mut repository = ShadowRepository {
             git: Git::new(&settings.git, &directory.join(REPOSITORY), handle),
             refs: Refs::default(),
             number_floor: read_floor(directory),
@@ -97,9 +97,9 @@ impl Repository {
         })
     }
 
-    pub fn listing(&self, at: SnapshotRef) -> Result<Listing, CheckpointError> {
+    pub fn listing(&self, at: SnapshotRef) -> Result<SnapshotListing, CheckpointError> {
         let commit = self.commit_of(at)?;
-        Listing::read(&self.git, &mut Objects::new(&self.git), commit)
+        SnapshotListing::read(&self.git, &mut Objects::new(&self.git), commit)
     }
 
     /// Reads what is there, and makes what is missing.
@@ -282,7 +282,7 @@ impl Repository {
         }
         make_private_directory(&new)?;
         git::initialize(&self.program, &new)?;
-        Base::remove(&self.directory)?;
+        LastSnapshot::remove(&self.directory)?;
         fs::rename(&new, &repository).map_err(io)
     }
 

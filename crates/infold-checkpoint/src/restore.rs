@@ -11,12 +11,12 @@ use crate::changes::{ChangeKind, FileChange, changes_between};
 use crate::error::CheckpointError;
 use crate::id::SnapshotRef;
 use crate::journal::{Journal, PendingRestore};
-use crate::listing::Listing;
+use crate::listing::SnapshotListing;
 use crate::objects::Objects;
-use crate::plan::Plan;
+use crate::plan::RestorePlan;
 use crate::shadow::Shadow;
 use crate::snapshot::Snapshot;
-use crate::staging::Staging;
+use crate::staging::StagingDir;
 use crate::target_rules::TargetRules;
 use crate::workspace::to_path;
 
@@ -141,7 +141,7 @@ impl Shadow {
         let Some(journal) = self.journal.take() else {
             return Ok(());
         };
-        if Staging::exists(&self.workspace, &journal.pending.id) {
+        if StagingDir::exists(&self.workspace, &journal.pending.id) {
             self.journal = Some(journal);
             return self.refuse_if_unfinished();
         }
@@ -165,7 +165,7 @@ impl Shadow {
         let now = self.repository.listing(pending.from)?;
         let target = self.repository.listing(pending.to)?;
         let plan = self.plan(&now, &target)?;
-        let staging = Staging::open(&self.workspace, &pending.id)?;
+        let staging = StagingDir::open(&self.workspace, &pending.id)?;
         let mut carry_out = CarryOut {
             workspace: &self.workspace,
             staging: &staging,
@@ -204,7 +204,7 @@ impl Shadow {
         }
         self.workspace.sync();
         if staging.remove(&self.workspace).is_err() {
-            let name = Staging::name_of(&pending.id);
+            let name = StagingDir::name_of(&pending.id);
             let path = self.workspace.path().join(name);
             self.repository.warn(format!(
                 "`{}` holds files that no checkpoint accounts for",
@@ -214,7 +214,11 @@ impl Shadow {
         Ok(restored)
     }
 
-    fn plan(&self, now: &Listing, target: &Listing) -> Result<Plan, CheckpointError> {
+    fn plan(
+        &self,
+        now: &SnapshotListing,
+        target: &SnapshotListing,
+    ) -> Result<RestorePlan, CheckpointError> {
         let mut objects = Objects::new(&self.repository.git);
         let mut rules = TargetRules {
             workspace: &self.workspace,
@@ -225,7 +229,7 @@ impl Shadow {
             known: HashMap::new(),
             failed: None,
         };
-        let plan = Plan::new(now, target, &mut |path, is_directory| {
+        let plan = RestorePlan::new(now, target, &mut |path, is_directory| {
             rules.is_ignored(path, is_directory)
         });
         match rules.failed {

@@ -8,20 +8,20 @@ use infold_ignore::{IgnoreRules, RuleChain};
 
 use crate::tracked::TrackedPaths;
 use crate::user_repository::{UserRepository, read_excludes, read_ignore_file};
-use crate::workspace::{Workspace, components, join};
+use crate::workspace::{WorkspaceDir, components, join};
 
 /// The rules that hold in a directory of a workspace.
 #[derive(Clone, Debug)]
 pub(crate) struct DirectoryRules {
     chain: RuleChain,
-    repository: Rc<Repository>,
+    repository: Rc<EnclosingRepository>,
     /// The text of the file of rules that the user has for all repositories.
     user_excludes: Rc<[u8]>,
 }
 
 /// The repository that a directory belongs to.
 #[derive(Debug, Default)]
-struct Repository {
+struct EnclosingRepository {
     /// What stands before a path in the workspace to make it one of the repository, if that is around the workspace.
     above: Vec<u8>,
     /// The directory in the workspace, with a slash at its end, if the repository is in the workspace.
@@ -32,7 +32,7 @@ struct Repository {
 impl DirectoryRules {
     /// Returns those of the top of a workspace.
     pub fn of_workspace(
-        workspace: &Workspace,
+        workspace: &WorkspaceDir,
         ignore_file: Option<&[u8]>,
         user_excludes: Option<&Path>,
     ) -> DirectoryRules {
@@ -56,7 +56,7 @@ impl DirectoryRules {
     pub fn of_directory(
         &self,
         handle: Option<BorrowedFd<'_>>,
-        workspace: &Workspace,
+        workspace: &WorkspaceDir,
         path: &[u8],
         ignore_file: Option<&[u8]>,
     ) -> DirectoryRules {
@@ -84,9 +84,10 @@ impl DirectoryRules {
         let path = self.repository.path_of(path);
         let tracked = &self.repository.tracked;
         if !is_directory {
-            return match tracked.contains(&path) {
-                true => Tracked::Itself,
-                false => Tracked::No,
+            return if tracked.contains(&path) {
+                Tracked::Itself
+            } else {
+                Tracked::No
             };
         }
         // What was tracked as a file and is a directory by now is not tracked.
@@ -110,7 +111,7 @@ impl DirectoryRules {
             .with(0, IgnoreRules::parse(&found.excludes));
         DirectoryRules {
             chain,
-            repository: Rc::new(Repository {
+            repository: Rc::new(EnclosingRepository {
                 above,
                 below,
                 tracked: found.tracked,
@@ -173,7 +174,7 @@ pub(crate) enum Tracked {
     Below,
 }
 
-impl Repository {
+impl EnclosingRepository {
     /// Returns a path of the workspace as one of the repository.
     fn path_of(&self, path: &[u8]) -> Vec<u8> {
         match path.strip_prefix(self.below.as_slice()) {

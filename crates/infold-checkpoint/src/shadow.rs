@@ -9,17 +9,17 @@ use crate::git;
 use crate::id::SnapshotRef;
 use crate::journal::{Journal, PendingRestore};
 use crate::passing::Passing;
-use crate::repository::Repository;
-use crate::staging::Staging;
+use crate::repository::ShadowRepository;
+use crate::staging::StagingDir;
 use crate::stat::FileStat;
 use crate::walk::STAGING_PREFIX;
-use crate::workspace::Workspace;
+use crate::workspace::WorkspaceDir;
 
 /// The checkpoints of one workspace, opened: no other process uses them meanwhile.
 #[derive(Debug)]
 pub struct Shadow {
-    pub(crate) workspace: Workspace,
-    pub(crate) repository: Repository,
+    pub(crate) workspace: WorkspaceDir,
+    pub(crate) repository: ShadowRepository,
     pub(crate) journal: Option<Journal>,
     /// A snapshot that was taken for a comparison.
     pub(crate) passing: Option<Passing>,
@@ -34,11 +34,11 @@ impl Shadow {
     /// Opens the checkpoints of a workspace, and makes them if there are none yet.
     pub(crate) fn open(
         checkpoints: &Checkpoints,
-        workspace: Workspace,
+        workspace: WorkspaceDir,
         directory: &Path,
     ) -> Result<Shadow, CheckpointError> {
         let settings = &checkpoints.settings;
-        let mut repository = Repository::open(settings, directory, workspace.path())?;
+        let mut repository = ShadowRepository::open(settings, directory, workspace.path())?;
         let journal = read_journal(&mut repository, &workspace)?;
         repository.drop_passing(None)?;
         let (home, config) = (settings.home.as_deref(), settings.config_home.as_deref());
@@ -48,7 +48,7 @@ impl Shadow {
             journal,
             passing: None,
             max_file_bytes: settings.max_file_bytes,
-            contexts: Workspace::contexts_stat(&checkpoints.contexts),
+            contexts: WorkspaceDir::contexts_stat(&checkpoints.contexts),
             repository,
             workspace,
         })
@@ -95,8 +95,8 @@ impl Shadow {
 
 /// Reads the journal of a restoration that was cut off. One that leads nowhere is set aside.
 fn read_journal(
-    repository: &mut Repository,
-    workspace: &Workspace,
+    repository: &mut ShadowRepository,
+    workspace: &WorkspaceDir,
 ) -> Result<Option<Journal>, CheckpointError> {
     let what = match Journal::read(&repository.directory) {
         Ok(None) => return Ok(None),
@@ -106,7 +106,7 @@ fn read_journal(
             if is_there(pending.from) && is_there(pending.to) {
                 return Ok(Some(journal));
             }
-            if !Staging::exists(workspace, &pending.id) {
+            if !StagingDir::exists(workspace, &pending.id) {
                 // Nothing had begun, and the snapshots are gone on purpose.
                 journal.remove()?;
                 return Ok(None);

@@ -7,19 +7,19 @@ use rustix::fs::{AtFlags, statat};
 use uuid::Uuid;
 
 use crate::about::{self, LeftOut};
-use crate::base::Base;
 use crate::compact;
 use crate::error::CheckpointError;
 use crate::id::{ObjectId, SnapshotRef};
-use crate::import::{Content, Import, Imported, TreeChange};
+use crate::import::{EntryContent, Import, ImportedCommit, TreeChange};
 use crate::journal::PendingRestore;
-use crate::listing::{FileKind, Listing, SnapshotFile};
+use crate::last_snapshot::LastSnapshot;
+use crate::listing::{FileKind, SnapshotFile, SnapshotListing};
 use crate::objects::Objects;
-use crate::read::{FileReader, ReadFile, started};
+use crate::read::{FileReader, WorkspaceFile, started};
 use crate::shadow::Shadow;
-use crate::staging::{Staging, is_same};
+use crate::staging::{StagingDir, is_same};
 use crate::stat::FileStat;
-use crate::walk::{WalkOptions, WalkedFile, walk};
+use crate::walk::{WalkedFile, WorkspaceWalkOptions, walk};
 
 /// A snapshot that was taken, or the last one if nothing has changed since.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,10 +48,10 @@ pub struct ChangeCounts {
 }
 
 /// A workspace as it was read.
-struct Reading<'a> {
+struct WorkspaceReading<'a> {
     /// All but the files.
-    listing: Listing,
-    files: BTreeMap<Vec<u8>, ReadFile>,
+    listing: SnapshotListing,
+    files: BTreeMap<Vec<u8>, WorkspaceFile>,
     import: Option<Import<'a>>,
 }
 
@@ -71,8 +71,8 @@ impl Shadow {
         &mut self,
         task: Uuid,
         above: u64,
-        with_files_of: Option<&Listing>,
-    ) -> Result<(Snapshot, Listing), CheckpointError> {
+        with_files_of: Option<&SnapshotListing>,
+    ) -> Result<(Snapshot, SnapshotListing), CheckpointError> {
         let taken = self.try_snapshot(task, above, with_files_of);
         if let Err(CheckpointError::Full { .. }) = &taken {
             // What was written of it fills the disk for everybody else.
@@ -92,8 +92,8 @@ impl Shadow {
         &mut self,
         task: Uuid,
         above: u64,
-        with_files_of: Option<&Listing>,
-    ) -> Result<(Snapshot, Listing), CheckpointError> {
+        with_files_of: Option<&SnapshotListing>,
+    ) -> Result<(Snapshot, SnapshotListing), CheckpointError> {
         let base = self.load_base();
         let mut reading = self.read_workspace(base.as_ref(), with_files_of)?;
         let last = self.repository.refs.last(task);
@@ -103,7 +103,7 @@ impl Shadow {
             (Some(_), None) => false,
         };
         let read_last;
-        let empty = Listing::default();
+        let empty = SnapshotListing::default();
         let last_listing = match (last, &base) {
             (None, _) => &empty,
             (Some(_), Some(base)) if last_is_base => &base.listing,
@@ -139,15 +139,15 @@ impl Shadow {
         self.repository.refs.insert(at, written.commit);
         // A snapshot counts from here on, whatever becomes of what is derived from it.
         if written.save(&self.repository.directory).is_err() {
-            Base::remove(&self.repository.directory)?;
+            LastSnapshot::remove(&self.repository.directory)?;
         }
         compact::if_due(&self.repository)?;
         Ok((snapshot, written.listing))
     }
 
     /// Returns the last snapshot of the workspace, if it is known.
-    fn load_base(&self) -> Option<Base> {
-        let base = Base::load(&self.repository.directory)?;
+    fn load_base(&self) -> Option<LastSnapshot> {
+        let base = LastSnapshot::load(&self.repository.directory)?;
         self.repository
             .refs
             .holds_commit(base.commit)
@@ -156,9 +156,9 @@ impl Shadow {
 
     fn read_workspace<'a>(
         &'a self,
-        base: Option<&Base>,
-        with_files_of: Option<&Listing>,
-    ) -> Result<Reading<'a>, CheckpointError> {
+        base: Option<&LastSnapshot>,
+        with_files_of: Option<&SnapshotListing>,
+    ) -> Result<WorkspaceReading<'a>, CheckpointError> {
         let mut reader = FileReader {
             git: &self.repository.git,
             base,
@@ -166,14 +166,14 @@ impl Shadow {
             import: None,
             files: BTreeMap::new(),
         };
-        let options = WalkOptions {
+        let options = WorkspaceWalkOptions {
             workspace: &self.workspace,
             user_excludes: self.user_excludes.as_deref(),
             contexts: self.contexts,
             with_files_of,
         };
         let listing = walk(&options, &mut |file| reader.take(file))?;
-        Ok(Reading {
+        Ok(WorkspaceReading {
             listing,
             files: reader.files,
             import: reader.import,
@@ -194,8 +194,8 @@ impl Shadow {
     pub(crate) fn save_taken(
         &mut self,
         pending: &PendingRestore,
-        before: &Listing,
-        staging: &Staging,
+        before: &SnapshotListing,
+        staging: &StagingDir,
         taken: &[(Vec<u8>, OsString)],
     ) -> Result<SnapshotRef, CheckpointError> {
         let at = self.next_number(pending.task, 0);
@@ -245,7 +245,7 @@ impl Shadow {
         let Some(import) = import else {
             return Ok(at);
         };
-        let commit = import.finish()?.id(Content::New(mark))?;
+        let commit = import.finish()?.id(EntryContent::New(mark))?;
         self.repository.refs.insert(at, commit);
         self.check_saved(at, staging, taken)?;
         Ok(at)
@@ -255,7 +255,7 @@ impl Shadow {
     fn check_saved(
         &self,
         at: SnapshotRef,
-        staging: &Staging,
+        staging: &StagingDir,
         taken: &[(Vec<u8>, OsString)],
     ) -> Result<(), CheckpointError> {
         let listing = self.repository.listing(at)?;
@@ -279,15 +279,15 @@ impl Shadow {
     fn write_snapshot(
         &self,
         at: SnapshotRef,
-        base: Option<&Base>,
-        mut reading: Reading<'_>,
-    ) -> Result<Base, CheckpointError> {
+        base: Option<&LastSnapshot>,
+        mut reading: WorkspaceReading<'_>,
+    ) -> Result<LastSnapshot, CheckpointError> {
         if let Some(base) = base
             && reading.says_the_same(&base.listing)
         {
             // Another task's snapshot holds the same.
             let mut import = Import::start(&self.repository.git)?;
-            import.set_ref(at, Content::Known(base.commit))?;
+            import.set_ref(at, EntryContent::Known(base.commit))?;
             import.finish()?;
             return reading.into_base(base.commit, base.tree, base.about_text.clone());
         }
@@ -299,23 +299,23 @@ impl Shadow {
             None => return Err(unsaid()),
         };
         reading.resolve(&imported)?;
-        let commit = imported.id(Content::New(commit))?;
+        let commit = imported.id(EntryContent::New(commit))?;
         let tree = imported.trees.first().copied().ok_or_else(unsaid)?;
         reading.into_base(commit, tree, change.about)
     }
 }
 
-impl Reading<'_> {
+impl WorkspaceReading<'_> {
     /// Replaces what is being written by its ids.
-    fn resolve(&mut self, imported: &Imported) -> Result<(), CheckpointError> {
+    fn resolve(&mut self, imported: &ImportedCommit) -> Result<(), CheckpointError> {
         for file in self.files.values_mut() {
-            file.content = Content::Known(imported.id(file.content)?);
+            file.content = EntryContent::Known(imported.id(file.content)?);
         }
         Ok(())
     }
 
     /// Returns whether a listing says the same; that of what is being written is not known yet.
-    fn says_the_same(&self, listing: &Listing) -> bool {
+    fn says_the_same(&self, listing: &SnapshotListing) -> bool {
         let files = self.files.iter().zip(&listing.files);
         self.files.len() == listing.files.len()
             && self.listing.says_the_same_beside_files(listing)
@@ -324,7 +324,7 @@ impl Reading<'_> {
             })
     }
 
-    fn knows_the_same(&self, base: &Base) -> bool {
+    fn knows_the_same(&self, base: &LastSnapshot) -> bool {
         let files = self.files.iter().zip(&base.files);
         self.files.len() == base.files.len() && { files }
             .all(|((path, file), (known_path, known))| path == known_path && file.known == *known)
@@ -341,7 +341,7 @@ impl Reading<'_> {
         }
     }
 
-    fn into_listing(self) -> Result<Listing, CheckpointError> {
+    fn into_listing(self) -> Result<SnapshotListing, CheckpointError> {
         let mut listing = self.listing;
         let files = self.files.into_iter();
         let files = files.map(|(path, file)| Some((path, file.in_snapshot()?)));
@@ -354,12 +354,12 @@ impl Reading<'_> {
         commit: ObjectId,
         tree: ObjectId,
         about_text: Vec<u8>,
-    ) -> Result<Base, CheckpointError> {
+    ) -> Result<LastSnapshot, CheckpointError> {
         let files = self.files.iter();
         let files = files
             .map(|(path, file)| (path.clone(), file.known))
             .collect();
-        Ok(Base {
+        Ok(LastSnapshot {
             commit,
             tree,
             about_text,
@@ -369,7 +369,7 @@ impl Reading<'_> {
     }
 
     /// Returns what has to be written so that the tree of a base becomes that of this reading.
-    fn change_from(&self, base: Option<&Base>) -> TreeChange {
+    fn change_from(&self, base: Option<&LastSnapshot>) -> TreeChange {
         let empty = BTreeMap::new();
         let before = base.map_or(&empty, |base| &base.listing.files);
         let removed = before
@@ -379,7 +379,7 @@ impl Reading<'_> {
         let written = self.files.iter().filter(|(path, file)| {
             let before = before.get(*path);
             !before.is_some_and(|before| {
-                before.kind == file.kind && file.content == Content::Known(before.id)
+                before.kind == file.kind && file.content == EntryContent::Known(before.id)
             })
         });
         let modes = self.files.iter();
@@ -402,7 +402,7 @@ fn unsaid() -> CheckpointError {
     }
 }
 
-impl ReadFile {
+impl WorkspaceFile {
     fn mode(&self) -> u32 {
         match self.kind {
             FileKind::Link => 0o777,
@@ -412,7 +412,7 @@ impl ReadFile {
 
     /// Returns it as a snapshot has it, once its id is known.
     fn in_snapshot(&self) -> Option<SnapshotFile> {
-        let Content::Known(id) = self.content else {
+        let EntryContent::Known(id) = self.content else {
             return None;
         };
         Some(SnapshotFile {
@@ -431,7 +431,7 @@ impl ChangeCounts {
 
     fn between(
         before: &BTreeMap<Vec<u8>, SnapshotFile>,
-        after: &BTreeMap<Vec<u8>, ReadFile>,
+        after: &BTreeMap<Vec<u8>, WorkspaceFile>,
     ) -> ChangeCounts {
         let (mut both, mut changed) = (0, 0);
         for (path, file) in after {

@@ -16,12 +16,12 @@ use crate::error::CheckpointError;
 use crate::listing::SnapshotFile;
 use crate::objects::Objects;
 use crate::walk::{STAGING_PREFIX, names_of};
-use crate::workspace::{DIRECTORY, Workspace};
+use crate::workspace::{DIRECTORY, WorkspaceDir};
 
 /// The directory in the workspace in which a restoration keeps files that are on their way. It is on the same device as
 /// everything that a snapshot holds, so that a file can be put in its place at once.
 #[derive(Debug)]
-pub(crate) struct Staging {
+pub(crate) struct StagingDir {
     handle: OwnedFd,
     name: String,
 }
@@ -51,21 +51,21 @@ const NEW_FILE: OFlags = OFlags::WRONLY
 
 const COMPARE_BYTES: usize = 1 << 16;
 
-impl Staging {
+impl StagingDir {
     pub fn name_of(id: &str) -> String {
         let digest = blake3::hash(id.as_bytes()).to_hex();
         format!("{STAGING_PREFIX}{}", &digest[..16])
     }
 
     /// Returns whether a restoration has made its directory.
-    pub fn exists(workspace: &Workspace, id: &str) -> bool {
-        let name = Staging::name_of(id);
+    pub fn exists(workspace: &WorkspaceDir, id: &str) -> bool {
+        let name = StagingDir::name_of(id);
         statat(workspace.handle(), name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// Opens the directory of a restoration, and makes it if it is missing.
-    pub fn open(workspace: &Workspace, id: &str) -> Result<Staging, CheckpointError> {
-        let name = Staging::name_of(id);
+    pub fn open(workspace: &WorkspaceDir, id: &str) -> Result<StagingDir, CheckpointError> {
+        let name = StagingDir::name_of(id);
         let failed = |error: Errno| {
             let path = workspace.display(name.as_bytes());
             CheckpointError::io("made", path, error)
@@ -76,7 +76,7 @@ impl Staging {
         }
         let handle = openat(workspace.handle(), &name, DIRECTORY, Mode::empty());
         let handle = handle.map_err(failed)?;
-        Ok(Staging { handle, name })
+        Ok(StagingDir { handle, name })
     }
 
     pub fn handle(&self) -> BorrowedFd<'_> {
@@ -100,8 +100,8 @@ impl Staging {
 
     /// Gives a file a name that nothing else gets.
     pub fn put_by(&self, path: &[u8], name: &OsStr) -> Result<OsString, Errno> {
-        let plain = Staging::file_name(path, Stage::Taken);
-        let (digest, _) = Staging::parse(&plain).ok_or(Errno::INVAL)?;
+        let plain = StagingDir::file_name(path, Stage::Taken);
+        let (digest, _) = StagingDir::parse(&plain).ok_or(Errno::INVAL)?;
         let mut number = 1;
         loop {
             let free = OsString::from(format!("{digest}.{number}.old"));
@@ -126,12 +126,12 @@ impl Staging {
         objects: &mut Objects<'_>,
     ) -> Result<(), CheckpointError> {
         let failed = |error: Errno| CheckpointError::io("written", self.display(path), error);
-        let whole = Staging::file_name(path, Stage::Whole);
+        let whole = StagingDir::file_name(path, Stage::Whole);
         if file.kind.is_link() {
             let target = objects.read(file.id)?;
             return symlinkat(OsStr::from_bytes(&target), &self.handle, &whole).map_err(failed);
         }
-        let partial = Staging::file_name(path, Stage::Partial);
+        let partial = StagingDir::file_name(path, Stage::Partial);
         let opened = openat(&self.handle, &partial, NEW_FILE, Mode::from_raw_mode(0o600));
         let mut output = File::from(opened.map_err(failed)?);
         objects.stream(file.id, |contents| {
@@ -151,7 +151,7 @@ impl Staging {
     }
 
     /// Removes the directory, unless something is in it.
-    pub fn remove(&self, workspace: &Workspace) -> Result<(), Errno> {
+    pub fn remove(&self, workspace: &WorkspaceDir) -> Result<(), Errno> {
         unlinkat(workspace.handle(), &self.name, AtFlags::REMOVEDIR)
     }
 

@@ -5,18 +5,18 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use crate::error::CheckpointError;
-use crate::listing::Listing;
+use crate::listing::SnapshotListing;
 use crate::objects::Objects;
 use crate::rules::{DirectoryRules, Tracked};
 use crate::user_repository::read_ignore_file;
-use crate::workspace::{Workspace, join, split};
+use crate::workspace::{WorkspaceDir, join, split};
 
 /// The ignore rules that hold once those of a snapshot are back.
 pub(crate) struct TargetRules<'a, 'b> {
-    pub workspace: &'a Workspace,
+    pub workspace: &'a WorkspaceDir,
     pub user_excludes: Option<&'a Path>,
-    pub now: &'a Listing,
-    pub target: &'a Listing,
+    pub now: &'a SnapshotListing,
+    pub target: &'a SnapshotListing,
     pub objects: &'a mut Objects<'b>,
     /// The rules of each directory that was looked at, and whether it is ignored itself.
     pub known: HashMap<Vec<u8>, (DirectoryRules, bool)>,

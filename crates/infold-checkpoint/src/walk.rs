@@ -10,11 +10,11 @@ use rustix::io::Errno;
 
 use crate::about::{LeftOutEntry, LeftOutReason};
 use crate::error::CheckpointError;
-use crate::listing::Listing;
+use crate::listing::SnapshotListing;
 use crate::rules::{DirectoryRules, Tracked};
 use crate::stat::FileStat;
 use crate::user_repository::read_ignore_file;
-use crate::workspace::{DIRECTORY, Workspace, join};
+use crate::workspace::{DIRECTORY, WorkspaceDir, join};
 
 /// A file or link that is to be part of a snapshot.
 pub(crate) struct WalkedFile<'a> {
@@ -27,18 +27,18 @@ pub(crate) struct WalkedFile<'a> {
 }
 
 /// What is walked.
-pub(crate) struct WalkOptions<'a> {
-    pub workspace: &'a Workspace,
+pub(crate) struct WorkspaceWalkOptions<'a> {
+    pub workspace: &'a WorkspaceDir,
     /// The file of ignore rules that the user has for all repositories.
     pub user_excludes: Option<&'a Path>,
     /// Where the contexts are: a directory that is never part of a snapshot.
     pub contexts: Option<FileStat>,
     /// Another snapshot: what it holds is walked even if it is ignored by now.
-    pub with_files_of: Option<&'a Listing>,
+    pub with_files_of: Option<&'a SnapshotListing>,
 }
 
 /// Takes a file that was met. Says why it is left out, if it is.
-pub(crate) type Visit<'a> =
+pub(crate) type VisitFile<'a> =
     dyn FnMut(&WalkedFile<'_>) -> Result<Option<LeftOutEntry>, CheckpointError> + 'a;
 
 /// What a directory is called in which a restoration keeps its files.
@@ -50,18 +50,18 @@ const MAX_DEPTH: usize = 200;
 /// Calls `visit` for each file and link that ignore rules do not leave out, and returns all else of a listing. Links
 /// are not followed.
 pub(crate) fn walk(
-    options: &WalkOptions<'_>,
-    visit: &mut Visit<'_>,
-) -> Result<Listing, CheckpointError> {
+    options: &WorkspaceWalkOptions<'_>,
+    visit: &mut VisitFile<'_>,
+) -> Result<SnapshotListing, CheckpointError> {
     let workspace = options.workspace;
     let top = workspace
         .directory(b"")
         .map_err(|error| CheckpointError::io("opened", workspace.path(), error))?;
     let ignore_file = read_ignore_file(top.as_fd());
-    let mut walk = Walk {
+    let mut walk = WorkspaceWalk {
         options,
         device: workspace.stat()?.device,
-        listing: Listing::default(),
+        listing: SnapshotListing::default(),
         visit,
     };
     let rules =
@@ -79,11 +79,11 @@ pub(crate) fn walk(
     Ok(walk.listing)
 }
 
-struct Walk<'a, 'b> {
-    options: &'a WalkOptions<'a>,
+struct WorkspaceWalk<'a, 'b> {
+    options: &'a WorkspaceWalkOptions<'a>,
     device: u64,
-    listing: Listing,
-    visit: &'a mut Visit<'b>,
+    listing: SnapshotListing,
+    visit: &'a mut VisitFile<'b>,
 }
 
 struct Directory {
@@ -95,7 +95,7 @@ struct Directory {
     depth: usize,
 }
 
-impl Walk<'_, '_> {
+impl WorkspaceWalk<'_, '_> {
     fn entries(
         &mut self,
         directory: &Directory,
@@ -128,9 +128,10 @@ impl Walk<'_, '_> {
             return Ok(());
         }
         let is_ignored = directory.is_ignored || directory.rules.is_ignored(&path, is_directory);
-        let tracked = match is_ignored {
-            true => directory.rules.is_tracked(&path, is_directory),
-            false => Tracked::No,
+        let tracked = if is_ignored {
+            directory.rules.is_tracked(&path, is_directory)
+        } else {
+            Tracked::No
         };
         if is_ignored && tracked == Tracked::No && !self.is_wanted(&path, is_directory) {
             self.listing.ignored.insert(path);

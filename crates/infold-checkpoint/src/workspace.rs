@@ -13,7 +13,7 @@ use crate::stat::FileStat;
 
 /// The directory of which snapshots are taken, opened.
 #[derive(Debug)]
-pub(crate) struct Workspace {
+pub(crate) struct WorkspaceDir {
     /// Without links.
     path: PathBuf,
     handle: OwnedFd,
@@ -25,13 +25,13 @@ pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-impl Workspace {
+impl WorkspaceDir {
     /// Opens a workspace that checkpoints may be made of.
     pub fn open(
         given: &Path,
         home: Option<&Path>,
         contexts: &Path,
-    ) -> Result<Workspace, CheckpointError> {
+    ) -> Result<WorkspaceDir, CheckpointError> {
         let refused = |problem| CheckpointError::Workspace {
             path: given.to_owned(),
             problem,
@@ -73,7 +73,7 @@ impl Workspace {
         {
             return Err(refused(WorkspaceProblem::InContexts));
         }
-        Ok(Workspace { path, handle })
+        Ok(WorkspaceDir { path, handle })
     }
 
     /// Returns what tells the directory of the contexts from others.

@@ -17,9 +17,10 @@ fn main() {
     let asked: Vec<u64> = std::env::args()
         .filter_map(|arg| arg.parse().ok())
         .collect();
-    let sizes = match asked.is_empty() {
-        true => vec![10, 100, 1_000],
-        false => asked,
+    let sizes = if asked.is_empty() {
+        vec![10, 100, 1_000]
+    } else {
+        asked
     };
     println!("\n### `infold fold --window 32k` (Rust sources as tool results, no model)\n");
     println!(

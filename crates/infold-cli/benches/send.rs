@@ -21,9 +21,10 @@ fn main() {
     let asked: Vec<u64> = std::env::args()
         .filter_map(|arg| arg.parse().ok())
         .collect();
-    let sizes = match asked.is_empty() {
-        true => vec![1, 100, 1_000],
-        false => asked,
+    let sizes = if asked.is_empty() {
+        vec![1, 100, 1_000]
+    } else {
+        asked
     };
     println!("\n### `infold send`: a request from disk, beside `cat FILE` into a socket\n");
     println!(

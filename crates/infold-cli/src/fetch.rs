@@ -6,8 +6,8 @@ use clap::Args;
 use infold::config::{Secret, SourceConfig};
 use infold::{Config, queue};
 use infold_sources::{
-    EnqueueRequest, FetchFault, FetchOptions, FetchProblem, FetchReport, FetchedTask, Labels,
-    QueueEntry, QueueError, QueueStatus, Source, SourceError, SourceKind, SourceOptions,
+    FetchFault, FetchOptions, FetchProblem, FetchReport, FetchedTask, Labels, QueueError,
+    QueueRequest, QueueStatus, QueuedTask, Source, SourceError, SourceKind, SourceOptions,
     SourceTask, TaskQueue,
 };
 use infold_store::{Contexts, Status};
@@ -162,7 +162,7 @@ struct RegistryQueue<'a> {
 }
 
 impl TaskQueue for RegistryQueue<'_> {
-    fn find(&mut self, task: &SourceTask) -> Result<Option<QueueEntry>, QueueError> {
+    fn find(&mut self, task: &SourceTask) -> Result<Option<QueuedTask>, QueueError> {
         let uuid = task.uuid();
         if self.contexts.place(uuid).is_none() {
             return Ok(None);
@@ -173,14 +173,14 @@ impl TaskQueue for RegistryQueue<'_> {
             Status::Failed => QueueStatus::Failed,
             Status::Queued | Status::Running | Status::Paused => QueueStatus::Open,
         });
-        Ok(Some(QueueEntry {
+        Ok(Some(QueuedTask {
             uuid,
             is_new: false,
             status,
         }))
     }
 
-    fn enqueue(&mut self, request: EnqueueRequest<'_>) -> Result<QueueEntry, QueueError> {
+    fn enqueue(&mut self, request: QueueRequest<'_>) -> Result<QueuedTask, QueueError> {
         enqueue_task(self.contexts, self.config, self.user.as_deref(), &request)
     }
 }
@@ -190,12 +190,12 @@ fn enqueue_task(
     contexts: &Contexts,
     config: &Config,
     user: Option<&str>,
-    request: &EnqueueRequest<'_>,
-) -> Result<QueueEntry, QueueError> {
+    request: &QueueRequest<'_>,
+) -> Result<QueuedTask, QueueError> {
     let task = request.task;
     let queued = queue::enqueue(
         contexts,
-        queue::EnqueueRequest {
+        queue::QueueRequest {
             task_source: Some(task.source.name().to_owned()),
             owner: Some(task.owner.clone()),
             repo: Some(task.repo.clone()),
@@ -203,10 +203,10 @@ fn enqueue_task(
             task_id: Some(task.task_id.clone()),
             user: user.map(str::to_owned),
             uuid: Some(request.uuid),
-            ..queue::EnqueueRequest::new(config, request.text)
+            ..queue::QueueRequest::new(config, request.text)
         },
     )?;
-    Ok(QueueEntry {
+    Ok(QueuedTask {
         uuid: queued.task,
         is_new: queued.is_new,
         status: QueueStatus::Open,

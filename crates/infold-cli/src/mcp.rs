@@ -12,7 +12,7 @@ use clap::Args;
 use infold::checkpoint::FileHistory;
 use infold::step::StepContext;
 use infold::{Config, Hooks};
-use infold_serve::mcp::{History, Scope, StdioError, StepTaker, serve_stdio};
+use infold_serve::mcp::{History, McpScope, StdioError, StepTaker, serve_stdio};
 use infold_store::Contexts;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -20,7 +20,7 @@ use crate::error::{CliError, CliResult};
 use crate::output::{Output, note, report_repairs, warn};
 use crate::serve::start_tracing;
 use crate::task_lock::acquire;
-use agent_config::{Agent, DEFAULT_ADDRESS, address_entry};
+use agent_config::{DEFAULT_ADDRESS, McpAgent, address_entry};
 use infold_setup::ServerEntry;
 
 /// The arguments of `infold mcp`.
@@ -40,7 +40,7 @@ pub struct McpArgs {
     write: bool,
     /// Print what to add to the configuration of an agent, and exit
     #[arg(long, value_name = "AGENT")]
-    print_config: Option<Agent>,
+    print_config: Option<McpAgent>,
     /// Print it for a running `infold serve` instead, at this address
     #[arg(long, value_name = "URL", requires = "print_config", conflicts_with = "write",
         num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS)]
@@ -77,12 +77,12 @@ pub fn run(
 }
 
 impl McpArgs {
-    fn scope(&self) -> CliResult<Scope> {
+    fn scope(&self) -> CliResult<McpScope> {
         if self.all {
-            return Ok(Scope::All);
+            return Ok(McpScope::All);
         }
         if let Some(task) = &self.task {
-            return Ok(Scope::Task(task.clone()));
+            return Ok(McpScope::Task(task.clone()));
         }
         let dir = std::path::absolute(self.dir.as_deref().unwrap_or(".".as_ref()));
         let dir = dir.map_err(|error| {
@@ -90,7 +90,7 @@ impl McpArgs {
                 .hint("--dir DIR, --task TASK or --all says which tasks to serve")
         })?;
         // Absolute paths keep a trailing `.`, which no agent records.
-        Ok(Scope::Directory(dir.components().collect()))
+        Ok(McpScope::Directory(dir.components().collect()))
     }
 
     fn steps(&self, contexts: &Contexts, config: &Config) -> Option<StepTaker> {
@@ -117,7 +117,7 @@ impl McpArgs {
             let scope = match (&self.task, &self.dir) {
                 (Some(task), _) => Some(("task", task.clone())),
                 (None, Some(_)) => match self.scope()? {
-                    Scope::Directory(dir) => Some(("dir", dir.display().to_string())),
+                    McpScope::Directory(dir) => Some(("dir", dir.display().to_string())),
                     _ => None,
                 },
                 (None, None) => None,
@@ -129,7 +129,7 @@ impl McpArgs {
         if let Some(task) = &self.task {
             option("--task", task.clone());
         }
-        if let (Some(_), Scope::Directory(dir)) = (&self.dir, self.scope()?) {
+        if let (Some(_), McpScope::Directory(dir)) = (&self.dir, self.scope()?) {
             option("--dir", dir.display().to_string());
         }
         if let Some(root) = root {

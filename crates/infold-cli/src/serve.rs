@@ -15,7 +15,9 @@ use infold::profile::Setting;
 use infold::summarizer::SummarizerChoice;
 use infold::{Config, Connector, Strategy};
 use infold_provider::{Client, RetryPolicy, percent_encode};
-use infold_serve::{Conversations, Limits, Options, ServeError, Server, UpstreamError, Upstreams};
+use infold_serve::{
+    Conversations, Options, ServeError, Server, ServerLimits, UpstreamError, Upstreams,
+};
 use infold_setup::is_loopback;
 use infold_store::{Contexts, Durability};
 use infold_wire::Wire;
@@ -385,8 +387,8 @@ fn with_flags(config: &Config, args: &ProxyArgs) -> CliResult<Config> {
 }
 
 /// Returns the configured limits of the server.
-fn limits(config: &Config) -> Limits {
-    let mut limits = Limits::default();
+fn limits(config: &Config) -> ServerLimits {
+    let mut limits = ServerLimits::default();
     if let Some(set) = &config.serve.upstream_idle {
         limits.silence = (set.value > 0).then(|| Duration::from_secs(set.value));
     }

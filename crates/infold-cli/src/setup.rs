@@ -14,8 +14,8 @@ use std::time::Duration;
 use clap::Args;
 use infold::Config;
 use infold_setup::{
-    Agent, ApplyError, Lock, LockError, Plan, PlanError, Restored, ServerEntry, State,
-    Surroundings, Target, file_changes, read_file, undo_agent, write_agent,
+    Agent, AgentTarget, ApplyError, LockError, Plan, PlanError, ServerEntry, SetupLock,
+    SetupRecord, Surroundings, UndoneLines, file_changes, read_file, undo_agent, write_agent,
 };
 use serde_json::json;
 
@@ -86,13 +86,14 @@ pub fn run(config: &Config, named: &NamedFiles, args: &SetupArgs, out: &mut Outp
         return undo(&context, &named, &mut state, out);
     }
     if args.all || !args.write.is_empty() {
-        let chosen = match args.all {
-            true => context.found()?,
-            false => agents(&args.write)?,
+        let chosen = if args.all {
+            context.found()?
+        } else {
+            agents(&args.write)?
         };
         return write(&context, &chosen, out);
     }
-    let state = State::load(&context.state_file).map_err(damaged)?;
+    let state = SetupRecord::load(&context.state_file).map_err(damaged)?;
     if args.check {
         return check::run(&context, &state, out);
     }
@@ -196,8 +197,8 @@ impl<'a> Context<'a> {
     }
 
     /// Returns what is to change for an agent.
-    fn plan(&self, agent: Agent, state: &State) -> Result<Plan, PlanError> {
-        let to = Target {
+    fn plan(&self, agent: Agent, state: &SetupRecord) -> Result<Plan, PlanError> {
+        let to = AgentTarget {
             base: &self.base,
             mcp: self.mcp.as_ref(),
         };
@@ -219,14 +220,15 @@ impl<'a> Context<'a> {
     }
 
     /// Locks the record and reads it.
-    fn lock(&self) -> CliResult<(Lock, State)> {
-        let mut lock = Lock::take(&self.state_file, PATIENCE).map_err(|error| match error {
-            LockError::Taken { .. } => {
-                CliError::store(error).hint("nothing was changed; try again when it has ended")
-            }
-            LockError::File(error) => CliError::store(error),
-        })?;
-        let state = State::load_locked(&self.state_file, &mut lock).map_err(damaged)?;
+    fn lock(&self) -> CliResult<(SetupLock, SetupRecord)> {
+        let mut lock =
+            SetupLock::take(&self.state_file, PATIENCE).map_err(|error| match error {
+                LockError::Taken { .. } => {
+                    CliError::store(error).hint("nothing was changed; try again when it has ended")
+                }
+                LockError::File(error) => CliError::store(error),
+            })?;
+        let state = SetupRecord::load_locked(&self.state_file, &mut lock).map_err(damaged)?;
         Ok((lock, state))
     }
 
@@ -253,7 +255,7 @@ fn reason(error: &dyn std::fmt::Display, file: &Path) -> String {
 }
 
 /// Shows what was found, and what would be changed.
-fn overview(context: &Context<'_>, state: &State, out: &mut Output) -> CliResult {
+fn overview(context: &Context<'_>, state: &SetupRecord, out: &mut Output) -> CliResult {
     let mut names = Vec::new();
     let found = context.found()?;
     for agent in &found {
@@ -314,7 +316,7 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
         let is_moved = state
             .of(agent.name())
             .is_some_and(|record| record.base != context.base);
-        let is_changed = |state: &State| {
+        let is_changed = |state: &SetupRecord| {
             let plan = context.plan(*agent, state).map_err(ApplyError::from);
             plan.and_then(|plan| file_changes(&plan.changes))
                 .is_ok_and(|files| !files.is_empty())
@@ -324,7 +326,7 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
             let done = undo_agent(agent.name(), state, &context.state_file)
                 .map_err(|error| failure(&error))?;
             let failed = done.into_iter().find_map(|(_, restored)| match restored {
-                Restored::Failed(why) => Some(why),
+                UndoneLines::Failed(why) => Some(why),
                 _ => None,
             });
             if let Some(why) = failed {
@@ -382,7 +384,7 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
 fn prove(
     context: &Context<'_>,
     chosen: &[Agent],
-    state: &State,
+    state: &SetupRecord,
     is_asked: bool,
     out: &mut Output,
 ) -> CliResult {
@@ -415,15 +417,21 @@ fn prove(
 }
 
 /// Takes back what was done.
-fn undo(context: &Context<'_>, named: &[Agent], state: &mut State, out: &mut Output) -> CliResult {
+fn undo(
+    context: &Context<'_>,
+    named: &[Agent],
+    state: &mut SetupRecord,
+    out: &mut Output,
+) -> CliResult {
     let done: Vec<String> = state
         .agents
         .iter()
         .map(|record| record.agent.clone())
         .collect();
-    let chosen: Vec<String> = match named.is_empty() {
-        true => done.iter().rev().cloned().collect(),
-        false => named.iter().map(|agent| agent.name().to_owned()).collect(),
+    let chosen: Vec<String> = if named.is_empty() {
+        done.iter().rev().cloned().collect()
+    } else {
+        named.iter().map(|agent| agent.name().to_owned()).collect()
     };
     if let Some(unknown) = chosen.iter().find(|name| !done.contains(name)) {
         return Err(
@@ -448,18 +456,18 @@ fn undo(context: &Context<'_>, named: &[Agent], state: &mut State, out: &mut Out
             undo_agent(name, state, &context.state_file).map_err(|error| failure(&error))?;
         for (file, restored) in files {
             let (word, text) = match &restored {
-                Restored::Whole => ("restored", "as it was, byte for byte".to_owned()),
-                Restored::Removed => ("removed", "removed: it was made by setup".to_owned()),
-                Restored::LinesRemoved => (
+                UndoneLines::Whole => ("restored", "as it was, byte for byte".to_owned()),
+                UndoneLines::Removed => ("removed", "removed: it was made by setup".to_owned()),
+                UndoneLines::LinesRemoved => (
                     "lines removed",
                     "our lines removed; what others changed stays".to_owned(),
                 ),
-                Restored::Nothing => ("nothing", "nothing of ours is in it".to_owned()),
-                Restored::Failed(why) => {
+                UndoneLines::Nothing => ("nothing", "nothing of ours is in it".to_owned()),
+                UndoneLines::Failed(why) => {
                     failed += 1;
                     ("failed", format!("not taken back: {why}"))
                 }
-                Restored::Left(paths) => {
+                UndoneLines::Left(paths) => {
                     left += 1;
                     (
                         "left",

@@ -20,7 +20,7 @@ use crate::output::{Output, count, note, one_line, report_repairs, say, warn};
 use crate::task_lock::acquire;
 
 /// A task opened for writing.
-pub struct OpenedTask {
+pub struct WritableTask {
     /// Its id.
     pub id: Uuid,
     /// Its short name, for hints.
@@ -30,11 +30,11 @@ pub struct OpenedTask {
 }
 
 /// Opens a task for writing and reports repairs.
-pub fn open(contexts: &Contexts, task: &str, json: bool) -> CliResult<OpenedTask> {
+pub fn open(contexts: &Contexts, task: &str, json: bool) -> CliResult<WritableTask> {
     let id = contexts.resolve(task)?;
     let (writer, repairs) = acquire(|| contexts.write(id))?;
     report_repairs(json, &repairs);
-    Ok(OpenedTask {
+    Ok(WritableTask {
         id,
         name: short(task),
         writer,
@@ -81,7 +81,7 @@ fn take_with(
 /// Prints the effect of a step on the view.
 pub fn print_step(
     contexts: &Contexts,
-    open: &OpenedTask,
+    open: &WritableTask,
     taken: StepResult,
     out: &mut Output,
 ) -> CliResult {

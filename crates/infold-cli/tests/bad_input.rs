@@ -1110,9 +1110,10 @@ fn protect(dir: &Path, on: bool) {
     }
     for entry in fs::read_dir(dir).expect("a directory") {
         let path = entry.expect("an entry").path();
-        match path.is_dir() {
-            true => protect(&path, on),
-            false => chmod(&path, 0o400 | write),
+        if path.is_dir() {
+            protect(&path, on)
+        } else {
+            chmod(&path, 0o400 | write)
         }
     }
     if on {

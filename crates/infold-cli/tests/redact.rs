@@ -328,9 +328,10 @@ fn values(text: &str, what: &str) -> Vec<serde_json::Value> {
         .filter(|line| !line.trim().is_empty())
         .collect();
     let is_json = |text: &str| infold_wire::Json::parse(text.as_bytes()).is_ok();
-    let values = match lines.iter().all(|line| is_json(line)) {
-        true => lines,
-        false => vec![text],
+    let values = if lines.iter().all(|line| is_json(line)) {
+        lines
+    } else {
+        vec![text]
     };
     for value in &values {
         assert!(is_json(value), "{what}: {value}");

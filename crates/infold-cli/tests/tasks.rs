@@ -32,9 +32,10 @@ fn at_home(home: &Home, line: &str, input: &str) -> (String, String, i32) {
 fn files(dir: &Path) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        match entry.path().is_dir() {
-            true => found.extend(files(&entry.path())),
-            false => found.extend(fs::read(entry.path())),
+        if entry.path().is_dir() {
+            found.extend(files(&entry.path()))
+        } else {
+            found.extend(fs::read(entry.path()))
         }
     }
     found

@@ -103,7 +103,7 @@ pub struct OpenShadow {
 }
 
 /// A snapshot that was taken.
-pub struct Taken {
+pub struct TakenSnapshot {
     /// The snapshot.
     pub snapshot: Snapshot,
     /// The event that records it; none if it is the one that was recorded last.
@@ -153,12 +153,12 @@ impl FileHistory {
         writer: &mut Writer,
         workspace: &Path,
         note: CheckpointNote,
-    ) -> Result<Taken, FilesError> {
+    ) -> Result<TakenSnapshot, FilesError> {
         let above = writer.log().last_checkpoint()?;
         let task = task_of(writer.log())?;
         let (snapshot, workspace, notes) = self.snapshot(task, above, workspace)?;
         let event = record(writer, &workspace, &snapshot, note)?;
-        Ok(Taken {
+        Ok(TakenSnapshot {
             snapshot,
             event,
             notes,

@@ -19,7 +19,7 @@ mod typed_text;
 
 use std::collections::VecDeque;
 
-use claim::{Surroundings, UserClaim, announces_list, read_claims};
+use claim::{ClaimContext, UserClaim, announces_list, read_claims};
 use evidence::Evidence;
 use message_index::IndexedMessage;
 use summary_line::{LineMark, SummaryLine, split_lines};
@@ -67,7 +67,7 @@ impl<'a> ClaimChecker<'a> {
     pub fn new(summary: &'a str) -> ClaimChecker<'a> {
         let lines = split_lines(summary);
         let mut claims = Vec::with_capacity(lines.len());
-        let mut around = Surroundings::default();
+        let mut around = ClaimContext::default();
         // The indentation of the line that announces a list of the user's words, and whether it is an item itself.
         let mut announced: Option<(usize, bool)> = None;
         for line in &lines {

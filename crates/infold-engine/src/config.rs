@@ -29,7 +29,7 @@ pub use sources::{SourceConfig, SourcesConfig};
 pub use tools::ToolsConfig;
 pub use work::WorkConfig;
 
-use infold_layers::{Field, Part, Shares, Transitions};
+use infold_layers::{DocumentPart, Field, Shares, Transitions};
 
 use crate::models::{self, Model, Prices};
 use crate::profile::{KeepRecent, Origin, Profile, ResolvedProfile, Setting, Settings};
@@ -133,7 +133,7 @@ pub struct LayersConfig {
     /// The share of each part.
     pub shares: Shares,
     /// The shares that were set, in percent.
-    pub set_shares: Vec<(Part, Setting<u64>)>,
+    pub set_shares: Vec<(DocumentPart, Setting<u64>)>,
     /// Items that match the goal less are left out, where words decide,
     pub threshold: Setting<f64>,
     /// and where embeddings do.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use infold_log::Span;
-use infold_store::{Contexts, Redaction, Target, TaskError};
+use infold_store::{Contexts, RedactTarget, Redaction, TaskError};
 use regex::Regex;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -126,11 +126,11 @@ impl RedactionRequest {
         redaction
     }
 
-    fn with<T>(&self, work: impl FnOnce(Target<'_>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(RedactTarget<'_>) -> T) -> T {
         let spans = self.spans.as_slice();
         match &self.pattern {
-            None => work(Target::Messages(spans)),
-            Some(pattern) => work(Target::Matches {
+            None => work(RedactTarget::Messages(spans)),
+            Some(pattern) => work(RedactTarget::Matches {
                 within: (!spans.is_empty()).then_some(spans),
                 find: &|text| pattern.find(text),
             }),

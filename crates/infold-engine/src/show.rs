@@ -12,7 +12,7 @@ pub use describe::{describe, kind};
 pub use entries::{LogEntry, RecalledMessage};
 pub use folds::{FoldEntry, fold_json, fold_texts};
 pub use pieces::ViewEntry;
-pub use recall::{Recall, RecallTarget, RecallTargetError};
+pub use recall::{RecallTarget, RecallTargetError, RecalledSpans};
 pub use task::{TaskReport, row};
 pub use text::{LineKind, LineVisitor, ViewLine, fold_lines, speaker};
 

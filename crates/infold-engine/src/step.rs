@@ -5,7 +5,7 @@ mod permission;
 mod place;
 mod read;
 
-pub use permission::Permission;
+pub use permission::FoldPermission;
 pub use place::target;
 
 use infold_layers::{Author, Change, Transitions};
@@ -126,7 +126,7 @@ impl Step {
         context: StepContext<'_>,
     ) -> Result<StepResult, StepError> {
         let permission = match self.fold_name() {
-            Some(name) => Some(Permission::ask(context.hooks, writer.log(), name)?),
+            Some(name) => Some(FoldPermission::ask(context.hooks, writer.log(), name)?),
             None => None,
         };
         let mut result = self.execute(writer, context)?;
@@ -174,9 +174,10 @@ impl Step {
                 target,
                 files,
             } => {
-                let begun = match files {
-                    true => Some(files::begin_rewind(writer, *side, *target, context.files)?),
-                    false => None,
+                let begun = if files {
+                    Some(files::begin_rewind(writer, *side, *target, context.files)?)
+                } else {
+                    None
                 };
                 let (done, report) =
                     files::carry_out(begun, |files| rewind(writer, *side, *target, files))?;
@@ -260,7 +261,7 @@ fn change(
 pub fn fold(
     writer: &mut Writer,
     draft: Draft,
-    permission: &Permission<'_>,
+    permission: &FoldPermission<'_>,
 ) -> Result<StepResult, StepError> {
     let mut result = fold_draft(writer, draft)?;
     result.hook_error = permission.tell(&result.json);

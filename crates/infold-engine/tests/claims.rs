@@ -19,9 +19,10 @@ fn stays(case: &Case, claim: &str) -> bool {
 fn why_dropped(case: &Case, claim: &str) -> Option<String> {
     let mut claims = ClaimChecker::new(claim);
     for (user, said) in &case.said {
-        match user {
-            true => claims.read_user(None, said),
-            false => claims.read_assistant(said),
+        if user {
+            claims.read_user(None, said)
+        } else {
+            claims.read_assistant(said)
         }
     }
     let checked = claims.finish();

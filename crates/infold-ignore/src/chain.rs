@@ -8,10 +8,10 @@ use crate::rules::IgnoreRules;
 ///
 /// A repository within another begins with an empty chain. Whoever has one can keep it: it never changes.
 #[derive(Clone, Debug, Default)]
-pub struct RuleChain(Option<Rc<Link>>);
+pub struct RuleChain(Option<Rc<RuleLink>>);
 
 #[derive(Debug)]
-struct Link {
+struct RuleLink {
     /// The length of the path of the directory, with the slash at its end.
     base_bytes: usize,
     rules: IgnoreRules,
@@ -25,7 +25,7 @@ impl RuleChain {
         if rules.is_empty() {
             return self.clone();
         }
-        RuleChain(Some(Rc::new(Link {
+        RuleChain(Some(Rc::new(RuleLink {
             base_bytes,
             rules,
             weaker: self.clone(),

@@ -2,10 +2,10 @@
 
 /// A pattern with `*`, `?`, `[…]` and `**`, compiled.
 #[derive(Debug)]
-pub struct Pattern(Vec<Step>);
+pub struct GlobPattern(Vec<GlobStep>);
 
 #[derive(Debug)]
-enum Step {
+enum GlobStep {
     Byte(u8),
     /// Any byte but a slash.
     Any,
@@ -28,34 +28,34 @@ pub enum Stars {
     Any,
 }
 
-impl Pattern {
+impl GlobPattern {
     /// Compiles a pattern; none if it can match nothing.
-    pub fn compile(text: &[u8], stars: Stars) -> Option<Pattern> {
+    pub fn compile(text: &[u8], stars: Stars) -> Option<GlobPattern> {
         let mut steps = Vec::new();
         let mut at = 0;
         while let Some(&byte) = text.get(at) {
             match byte {
                 b'\\' => {
-                    steps.push(Step::Byte(*text.get(at + 1)?));
+                    steps.push(GlobStep::Byte(*text.get(at + 1)?));
                     at += 2;
                 }
                 b'?' => {
-                    steps.push(Step::Any);
+                    steps.push(GlobStep::Any);
                     at += 1;
                 }
                 b'[' => {
                     let (class, after) = class(text, at + 1)?;
-                    steps.push(Step::Class(class));
+                    steps.push(GlobStep::Class(class));
                     at = after;
                 }
                 b'*' => at = push_stars(text, at, stars, &mut steps),
                 literal => {
-                    steps.push(Step::Byte(literal));
+                    steps.push(GlobStep::Byte(literal));
                     at += 1;
                 }
             }
         }
-        Some(Pattern(steps))
+        Some(GlobPattern(steps))
     }
 
     /// Says whether all of a text matches.
@@ -72,11 +72,11 @@ impl Pattern {
                     continue;
                 }
                 let to = match step {
-                    Step::Byte(literal) if byte == *literal => at + 1,
-                    Step::Any if byte != b'/' => at + 1,
-                    Step::Class(class) if class[usize::from(byte)] => at + 1,
-                    Step::Star if byte != b'/' => at,
-                    Step::DeepStar => at,
+                    GlobStep::Byte(literal) if byte == *literal => at + 1,
+                    GlobStep::Any if byte != b'/' => at + 1,
+                    GlobStep::Class(class) if class[usize::from(byte)] => at + 1,
+                    GlobStep::Star if byte != b'/' => at,
+                    GlobStep::DeepStar => at,
                     _ => continue,
                 };
                 is_alive = true;
@@ -97,8 +97,8 @@ impl Pattern {
         }
         reached[at] = true;
         match self.0.get(at) {
-            Some(Step::Star | Step::DeepStar) => self.reach(at + 1, reached),
-            Some(Step::Optional) => {
+            Some(GlobStep::Star | GlobStep::DeepStar) => self.reach(at + 1, reached),
+            Some(GlobStep::Optional) => {
                 self.reach(at + 1, reached);
                 self.reach(at + 3, reached);
             }
@@ -108,27 +108,27 @@ impl Pattern {
 }
 
 /// Pushes the steps of a run of asterisks, and returns where the run ends.
-fn push_stars(text: &[u8], start: usize, stars: Stars, steps: &mut Vec<Step>) -> usize {
+fn push_stars(text: &[u8], start: usize, stars: Stars, steps: &mut Vec<GlobStep>) -> usize {
     let run = text[start..].iter().take_while(|byte| **byte == b'*');
     let end = start + run.count();
     if stars == Stars::Any {
-        steps.push(Step::DeepStar);
+        steps.push(GlobStep::DeepStar);
         return end;
     }
     let is_start = start == 0 || text[start - 1] == b'/';
     let rest = &text[end..];
     let is_end = rest.is_empty() || rest.starts_with(b"/") || rest.starts_with(b"\\/");
     if end - start < 2 || !is_start || !is_end {
-        steps.push(Step::Star);
+        steps.push(GlobStep::Star);
         return end;
     }
     if rest.starts_with(b"/") {
-        steps.push(Step::Optional);
-        steps.push(Step::DeepStar);
-        steps.push(Step::Byte(b'/'));
+        steps.push(GlobStep::Optional);
+        steps.push(GlobStep::DeepStar);
+        steps.push(GlobStep::Byte(b'/'));
         return end + 1;
     }
-    steps.push(Step::DeepStar);
+    steps.push(GlobStep::DeepStar);
     end
 }
 

@@ -1,13 +1,13 @@
 //! The rules of one file.
 
-use crate::pattern::{Pattern, Stars};
+use crate::pattern::{GlobPattern, Stars};
 
 /// The rules of one file, such as a `.gitignore`.
 #[derive(Debug, Default)]
-pub struct IgnoreRules(Vec<Rule>);
+pub struct IgnoreRules(Vec<IgnoreRule>);
 
 #[derive(Debug)]
-struct Rule {
+struct IgnoreRule {
     matcher: Matcher,
     /// A rule with `!` takes back an earlier one.
     is_negated: bool,
@@ -21,9 +21,9 @@ enum Matcher {
     /// The end of the name.
     NameEnd(Vec<u8>),
     /// A pattern for the name.
-    NamePattern(Pattern),
+    NamePattern(GlobPattern),
     /// A path that begins with literal bytes, and a pattern for the rest of it.
-    Path(Vec<u8>, Option<Pattern>),
+    Path(Vec<u8>, Option<GlobPattern>),
 }
 
 /// More rules than this in one file are not read.
@@ -33,7 +33,9 @@ impl IgnoreRules {
     /// Reads the rules of a file; its lines need not be UTF-8.
     pub fn parse(text: &[u8]) -> IgnoreRules {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        let rules = text.split(|byte| *byte == b'\n').filter_map(Rule::parse);
+        let rules = text
+            .split(|byte| *byte == b'\n')
+            .filter_map(IgnoreRule::parse);
         IgnoreRules(rules.take(MAX_RULES).collect())
     }
 
@@ -58,8 +60,8 @@ impl IgnoreRules {
     }
 }
 
-impl Rule {
-    fn parse(line: &[u8]) -> Option<Rule> {
+impl IgnoreRule {
+    fn parse(line: &[u8]) -> Option<IgnoreRule> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.starts_with(b"#") {
             return None;
@@ -76,7 +78,7 @@ impl Rule {
         if pattern.is_empty() {
             return None;
         }
-        Some(Rule {
+        Some(IgnoreRule {
             matcher: Matcher::compile(pattern)?,
             is_negated,
             only_directories,
@@ -96,7 +98,10 @@ impl Matcher {
             {
                 return Some(Matcher::NameEnd(end.to_owned()));
             }
-            return Some(Matcher::NamePattern(Pattern::compile(pattern, Stars::Any)?));
+            return Some(Matcher::NamePattern(GlobPattern::compile(
+                pattern,
+                Stars::Any,
+            )?));
         }
         // A slash at the beginning or in the middle ties a pattern to the directory of the file. The wildcards are read
         // from where they begin, so that `a**` matches across slashes as `**` does: that is how git reads them.
@@ -104,7 +109,7 @@ impl Matcher {
         let literal = literal.strip_prefix(b"/").unwrap_or(literal).to_owned();
         let rest = match rest {
             [] => None,
-            rest => Some(Pattern::compile(rest, Stars::Path)?),
+            rest => Some(GlobPattern::compile(rest, Stars::Path)?),
         };
         Some(Matcher::Path(literal, rest))
     }

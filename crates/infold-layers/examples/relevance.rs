@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use infold_layers::{Author, BuildRequest, Change, Field, Item, LayerState, build, relevance};
+use infold_layers::{Author, BuildRequest, Change, Field, LayerItem, LayerState, build, relevance};
 use infold_wire::Json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -77,10 +77,10 @@ fn by_words(goal: &str, texts: &[&str]) -> Vec<f64> {
 /// Builds a document of a state with 100,000 facts.
 fn measure_build() -> Result<(), Box<dyn std::error::Error>> {
     let mut state = LayerState::default();
-    let goal = Item::new("find out why service 4711 answers slowly");
+    let goal = LayerItem::new("find out why service 4711 answers slowly");
     state.apply(&Change::Set(Field::Goal, vec![goal]), Author::Person)?;
-    let facts =
-        (0..100_000).map(|at| Item::new(format!("service {at} answers after {} ms", at % 977)));
+    let facts = (0..100_000)
+        .map(|at| LayerItem::new(format!("service {at} answers after {} ms", at % 977)));
     state.extend(Field::Facts, facts);
     let (start, processor_start) = (Instant::now(), processor_millis());
     let built = build(&state, &BuildRequest::new(8_000))?;

@@ -7,7 +7,7 @@ use infold_wire::tokens::{Encoding, count};
 
 use crate::element::{ROOT, closing, containers, document, line, opening};
 use crate::rank::{ItemRank, rank, scores};
-use crate::{Field, Form, Item, LayerState, Part, Priority, Shares, relevance};
+use crate::{DocumentPart, Field, FieldForm, LayerItem, LayerState, Priority, Shares, relevance};
 
 /// So much of what a caller allows is used: other tokenizers count a little more.
 const USED_PERCENT: u64 = 90;
@@ -143,7 +143,7 @@ pub fn build(state: &LayerState, request: &BuildRequest<'_>) -> Result<Built, Bu
     let mut builder = Builder::new(state, request);
     builder.take_critical()?;
     builder.take_shares();
-    for part in Part::ALL {
+    for part in DocumentPart::ALL {
         builder.restore_condensed(part);
         builder.take_part(part, u64::MAX);
     }
@@ -155,7 +155,7 @@ pub fn build(state: &LayerState, request: &BuildRequest<'_>) -> Result<Built, Bu
 struct Candidate<'a> {
     field: Field,
     index: usize,
-    item: &'a Item,
+    item: &'a LayerItem,
     /// Its line, if its text was shortened.
     condensed: Option<String>,
     tokens: u64,
@@ -168,7 +168,7 @@ struct Builder<'a> {
     /// In the order of the document.
     candidates: Vec<Candidate<'a>>,
     /// The places of the candidates of each part, best first.
-    ranking: BTreeMap<Part, Vec<usize>>,
+    ranking: BTreeMap<DocumentPart, Vec<usize>>,
     /// The elements that are open already, each with those around it.
     containers: HashSet<Vec<&'static str>>,
     /// The tokens of the elements around the items of each field that are not open yet, as far as they were counted.
@@ -198,7 +198,7 @@ impl<'a> Builder<'a> {
                 });
             }
         }
-        let mut ranking: BTreeMap<Part, Vec<usize>> = BTreeMap::new();
+        let mut ranking: BTreeMap<DocumentPart, Vec<usize>> = BTreeMap::new();
         for (at, candidate) in candidates.iter().enumerate() {
             ranking.entry(candidate.field.part()).or_default().push(at);
         }
@@ -248,17 +248,17 @@ impl<'a> Builder<'a> {
     /// Gives the parts of high priority their shares, and those of medium priority theirs of the rest.
     fn take_shares(&mut self) {
         let limit = self.request.limit();
-        let share = |part: Part| limit * self.request.shares.percent(part) / 100;
-        let critical: u64 = share(Part::System) + share(Part::Task);
+        let share = |part: DocumentPart| limit * self.request.shares.percent(part) / 100;
+        let critical: u64 = share(DocumentPart::System) + share(DocumentPart::Task);
         let mut unused = critical.saturating_sub(limit - self.left);
-        for part in Part::ALL {
+        for part in DocumentPart::ALL {
             if part.priority() == Priority::High {
                 let budget = self.request.shares.percent(part) * limit / 100 + unused;
                 unused = budget - self.take_part(part, budget);
             }
         }
         let rest = self.left;
-        for part in Part::ALL {
+        for part in DocumentPart::ALL {
             if part.priority() == Priority::Medium {
                 self.take_part(part, self.request.shares.of_rest(part, rest));
             }
@@ -266,7 +266,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes what fits of a part, within a budget and what is left; returns what it took.
-    fn take_part(&mut self, part: Part, budget: u64) -> u64 {
+    fn take_part(&mut self, part: DocumentPart, budget: u64) -> u64 {
         let places = self.ranking.get(&part).cloned().unwrap_or_default();
         let mut used = 0;
         for at in places {
@@ -293,7 +293,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes texts that were shortened to their part's share whole, if that fits now.
-    fn restore_condensed(&mut self, part: Part) {
+    fn restore_condensed(&mut self, part: DocumentPart) {
         for at in self.condensed() {
             let candidate = &self.candidates[at];
             let whole = line(candidate.field, candidate.index, candidate.item, false);
@@ -317,7 +317,7 @@ impl<'a> Builder<'a> {
             };
             let candidate = &self.candidates[at];
             let (item, before) = (candidate.item, candidate.tokens);
-            let around = Item {
+            let around = LayerItem {
                 text: String::new(),
                 ..item.clone()
             };
@@ -327,7 +327,7 @@ impl<'a> Builder<'a> {
             let Some(text) = (self.request.condense)(&item.text, room) else {
                 continue;
             };
-            let longer = Item {
+            let longer = LayerItem {
                 text,
                 ..item.clone()
             };
@@ -357,10 +357,10 @@ impl<'a> Builder<'a> {
     /// Shortens a text that does not fit to what fits; returns what it costs then.
     fn condense(&mut self, at: usize, room: u64) -> Option<u64> {
         let candidate = &self.candidates[at];
-        if candidate.field.form() != Form::Text {
+        if candidate.field.form() != FieldForm::Text {
             return None;
         }
-        let empty = Item {
+        let empty = LayerItem {
             text: String::new(),
             ..candidate.item.clone()
         };
@@ -375,7 +375,7 @@ impl<'a> Builder<'a> {
         if text.trim().is_empty() {
             return None;
         }
-        let line = line(field, index, &Item { text, ..empty }, true);
+        let line = line(field, index, &LayerItem { text, ..empty }, true);
         let tokens = count(Encoding::O200k, &line);
         let cost = self.cost(at) - from + tokens;
         if cost > room {
@@ -444,7 +444,7 @@ impl<'a> Builder<'a> {
 }
 
 /// The elements around the items of a field, each with those around it.
-fn paths(field: Field) -> impl Iterator<Item = Vec<&'static str>> {
+fn paths(field: Field) -> impl Iterator<LayerItem = Vec<&'static str>> {
     let all: Vec<&str> = std::iter::once(ROOT).chain(containers(field)).collect();
     (1..=all.len()).map(move |len| all[..len].to_vec())
 }

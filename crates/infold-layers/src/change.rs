@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use infold_wire::{Json, JsonKind};
 
 use crate::{
-    Attribute, ENVIRONMENTS, Field, Form, Item, LayerState, PHASES, STATUSES, Writers, step_status,
+    Attribute, ENVIRONMENTS, Field, FieldForm, LayerItem, LayerState, PHASES, STATUSES, Writers,
+    step_status,
 };
 
 /// Who makes a change.
@@ -21,9 +22,9 @@ pub enum Author {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The field holds these items and no others; none empties it.
-    Set(Field, Vec<Item>),
+    Set(Field, Vec<LayerItem>),
     /// A list gets one more item; in a map it replaces the one of its name.
-    Add(Field, Item),
+    Add(Field, LayerItem),
     /// A list loses an item, counted from 1.
     Remove(Field, usize),
     /// An item gets a status, counted from 1.
@@ -157,10 +158,10 @@ impl LayerState {
                 if items.len() > 1 && !field.is_list() {
                     return Err(ChangeError::NotList(field));
                 }
-                let items: Result<Vec<Item>, ChangeError> =
+                let items: Result<Vec<LayerItem>, ChangeError> =
                     items.iter().map(|item| checked(field, item)).collect();
                 let mut items = items?;
-                if field.form() == Form::Map {
+                if field.form() == FieldForm::Map {
                     keep_last_of_each_name(&mut items);
                 }
                 self.fill(field, items);
@@ -172,7 +173,7 @@ impl LayerState {
                 let item = checked(field, item)?;
                 let items = self.items_mut(field);
                 items.push(item);
-                if field.form() == Form::Map {
+                if field.form() == FieldForm::Map {
                     keep_last_of_each_name(items);
                 }
             }
@@ -227,7 +228,7 @@ impl LayerState {
 
     /// Returns the changes that make an empty state this one.
     pub fn to_changes(&self) -> Vec<Change> {
-        let set = |(field, items): (Field, &[Item])| Change::Set(field, items.to_vec());
+        let set = |(field, items): (Field, &[LayerItem])| Change::Set(field, items.to_vec());
         let none = Change::Set(Field::Permissions, Vec::new());
         let none = self.grants_nothing.then_some(none);
         self.fields().map(set).chain(none).collect()
@@ -267,7 +268,7 @@ fn check_statuses(change: &Change) -> Result<(), ChangeError> {
     }
 }
 
-fn status_of(item: &Item) -> Option<&str> {
+fn status_of(item: &LayerItem) -> Option<&str> {
     item.attribute(Attribute::Status)
 }
 
@@ -278,7 +279,7 @@ fn usual_status(field: Field, name: &str) -> String {
 }
 
 /// Returns an item as the field holds it, or why it cannot.
-fn checked(field: Field, item: &Item) -> Result<Item, ChangeError> {
+fn checked(field: Field, item: &LayerItem) -> Result<LayerItem, ChangeError> {
     let wrong = |expected: &str| ChangeError::Value {
         field,
         expected: expected.to_owned(),
@@ -290,10 +291,10 @@ fn checked(field: Field, item: &Item) -> Result<Item, ChangeError> {
     }
     let mut item = item.clone();
     match field.form() {
-        Form::Phase if !PHASES.contains(&item.text.as_str()) => {
+        FieldForm::Phase if !PHASES.contains(&item.text.as_str()) => {
             return Err(wrong(&format!("one of {}", PHASES.join(", "))));
         }
-        Form::Environment => {
+        FieldForm::Environment => {
             if item.text == "production" {
                 item.text = "prod".to_owned();
             }
@@ -301,7 +302,7 @@ fn checked(field: Field, item: &Item) -> Result<Item, ChangeError> {
                 return Err(wrong(&format!("one of {}", ENVIRONMENTS.join(", "))));
             }
         }
-        Form::Schema => {
+        FieldForm::Schema => {
             let json = Json::parse(item.text.as_bytes());
             let is_schema =
                 json.is_ok_and(|json| matches!(json.kind(), JsonKind::Object | JsonKind::Bool));
@@ -309,10 +310,10 @@ fn checked(field: Field, item: &Item) -> Result<Item, ChangeError> {
                 return Err(wrong("a JSON Schema"));
             }
         }
-        Form::Time if item.time.is_none() => {
+        FieldForm::Time if item.time.is_none() => {
             return Err(wrong("a time such as 2026-01-31T18:00:00Z"));
         }
-        Form::Map if item.attribute(Attribute::Name).is_none_or(str::is_empty) => {
+        FieldForm::Map if item.attribute(Attribute::Name).is_none_or(str::is_empty) => {
             return Err(wrong("a list of NAME=VALUE"));
         }
         _ => {}
@@ -320,7 +321,7 @@ fn checked(field: Field, item: &Item) -> Result<Item, ChangeError> {
     if let Some(status) = item.attributes.get_mut(&Attribute::Status) {
         *status = usual_status(field, status);
     }
-    if item.text.trim().is_empty() && field.form() != Form::Map {
+    if item.text.trim().is_empty() && field.form() != FieldForm::Map {
         return Err(wrong("a text that says something"));
     }
     if let Some(relevance) = item.attribute(Attribute::Relevance) {
@@ -336,7 +337,7 @@ fn checked(field: Field, item: &Item) -> Result<Item, ChangeError> {
     Ok(item)
 }
 
-fn keep_last_of_each_name(items: &mut Vec<Item>) {
+fn keep_last_of_each_name(items: &mut Vec<LayerItem>) {
     let mut names = HashSet::new();
     let mut is_last: Vec<bool> = items
         .iter()

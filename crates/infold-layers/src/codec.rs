@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use infold_wire::{Json, quote};
 
-use crate::{Attribute, Change, Field, Item};
+use crate::{Attribute, Change, Field, LayerItem};
 
 /// Writes changes as a JSON array.
 pub fn encode_changes(changes: &[Change]) -> String {
@@ -66,7 +66,7 @@ fn decode_change(field: Field, json: Json<'_>) -> Option<Change> {
     })
 }
 
-fn encode_item(item: &Item) -> String {
+fn encode_item(item: &LayerItem) -> String {
     let mut out = format!(r#"{{"text":{}"#, quote(&item.text));
     for (attribute, value) in &item.attributes {
         let _ = write!(out, r#","{}":{}"#, attribute.name(), quote(value));
@@ -80,8 +80,8 @@ fn encode_item(item: &Item) -> String {
     out + "}"
 }
 
-fn decode_item(json: Json<'_>) -> Option<Item> {
-    let mut item = Item::new(json.get("text")?.text()?);
+fn decode_item(json: Json<'_>) -> Option<LayerItem> {
+    let mut item = LayerItem::new(json.get("text")?.text()?);
     for (name, value) in json.members() {
         let name = name.text()?;
         match &*name {

@@ -1,13 +1,13 @@
 //! Items as elements of the document, and the elements around them.
 
 use crate::xml::{escape_attribute, escape_text, needs_marking};
-use crate::{Attribute, Field, Item};
+use crate::{Attribute, Field, LayerItem};
 
 /// The element of the whole document.
 pub const ROOT: &str = "context";
 
 /// Returns the line of an item, the `index`-th of its field counted from zero; `is_condensed` if its text is shorter than it was.
-pub fn line(field: Field, index: usize, item: &Item, is_condensed: bool) -> String {
+pub fn line(field: Field, index: usize, item: &LayerItem, is_condensed: bool) -> String {
     let element = field.element();
     let mut texts = item.attributes.values().chain([&item.text]);
     let is_marked = texts.any(|text| needs_marking(text));
@@ -46,12 +46,12 @@ pub fn line(field: Field, index: usize, item: &Item, is_condensed: bool) -> Stri
 }
 
 /// Returns the elements around the items of a field, outermost first, the document's own left out.
-pub fn containers(field: Field) -> impl Iterator<Item = &'static str> {
+pub fn containers(field: Field) -> impl Iterator<LayerItem = &'static str> {
     std::iter::once(field.layer().element()).chain(field.wrappers().iter().copied())
 }
 
 /// Writes a document of the lines of fields, which are in order; none if there are none.
-pub fn document<'a>(lines: impl Iterator<Item = (Field, &'a str)>) -> Option<String> {
+pub fn document<'a>(lines: impl Iterator<LayerItem = (Field, &'a str)>) -> Option<String> {
     let mut out = String::new();
     let mut open: Vec<&str> = Vec::new();
     for (field, line) in lines {

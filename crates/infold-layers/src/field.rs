@@ -1,6 +1,6 @@
 //! The fields of a layered state: their names, layers, forms and elements, and who may change them.
 
-use crate::{Attribute, Part};
+use crate::{Attribute, DocumentPart};
 
 /// A layer of the state. The higher its number, the sooner it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub enum Layer {
 
 /// The form of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum FieldForm {
     /// One text.
     Text,
     /// Items in order.
@@ -90,8 +90,8 @@ pub enum Field {
 struct Row {
     field: Field,
     path: &'static str,
-    form: Form,
-    part: Part,
+    form: FieldForm,
+    part: DocumentPart,
     /// The elements around its items, outermost first, below the element of its layer.
     wrappers: &'static [&'static str],
     /// The element of each item.
@@ -105,46 +105,46 @@ const NAME: &[Attribute] = &[Attribute::Name];
 
 #[rustfmt::skip]
 const ROWS: [Row; Field::COUNT] = [
-    row(Field::Role, "system.role", Form::Text, Part::System, &[], "role", &[]),
-    row(Field::Policies, "system.policies", Form::List, Part::System, &["policies"], "policy", &[]),
-    row(Field::Constraints, "system.constraints", Form::List, Part::System, &["constraints"], "constraint", &[]),
-    row(Field::AuditRequirements, "system.audit_requirements", Form::List, Part::System, &["audit_requirements"], "requirement", &[]),
-    row(Field::Goal, "task.goal", Form::Text, Part::Task, &[], "goal", &[]),
-    row(Field::SuccessCriteria, "task.success_criteria", Form::List, Part::Task, &["success_criteria"], "criterion", &[]),
-    row(Field::OutputFormat, "task.output_format", Form::Schema, Part::Task, &[], "output_format", &[]),
-    row(Field::Deadline, "task.deadline", Form::Time, Part::Task, &[], "deadline", &[]),
-    row(Field::Phase, "runtime.phase", Form::Phase, Part::Runtime, &[], "phase", &[]),
-    row(Field::Environment, "runtime.environment", Form::Environment, Part::Runtime, &[], "environment", &[]),
-    row(Field::Permissions, "runtime.permissions", Form::List, Part::Runtime, &["permissions"], "permission", &[]),
-    row(Field::Failures, "runtime.failures", Form::List, Part::Runtime, &["failures"], "failure", &[Attribute::Tool, Attribute::Timestamp]),
-    row(Field::RecentTurns, "memory.short_term.recent_turns", Form::List, Part::ShortTerm, &["short_term", "recent_turns"], "turn", &[Attribute::Role]),
-    row(Field::WorkingVariables, "memory.short_term.working_variables", Form::Map, Part::ShortTerm, &["short_term", "working_variables"], "variable", NAME),
-    row(Field::Summaries, "memory.episodic.summaries", Form::List, Part::Episodic, &["episodic"], "summary", SOURCE),
-    row(Field::Decisions, "memory.episodic.decisions", Form::List, Part::Episodic, &["episodic"], "decision", SOURCE),
-    row(Field::Milestones, "memory.episodic.milestones", Form::List, Part::Episodic, &["episodic"], "milestone", SOURCE),
-    row(Field::Facts, "memory.semantic.facts", Form::List, Part::Semantic, &["semantic"], "fact", SOURCE),
-    row(Field::Definitions, "memory.semantic.definitions", Form::List, Part::Semantic, &["semantic"], "definition", NAME),
-    row(Field::Preferences, "memory.semantic.preferences", Form::List, Part::Semantic, &["semantic"], "preference", SOURCE),
-    row(Field::ProjectKnowledge, "memory.semantic.project_knowledge", Form::List, Part::Semantic, &["semantic"], "knowledge", SOURCE),
-    row(Field::Skills, "memory.procedural.skills", Form::List, Part::Procedural, &["procedural"], "skill", NAME),
-    row(Field::Templates, "memory.procedural.templates", Form::List, Part::Procedural, &["procedural"], "template", NAME),
-    row(Field::Checklists, "memory.procedural.checklists", Form::List, Part::Procedural, &["procedural"], "checklist", NAME),
-    row(Field::Procedures, "memory.procedural.procedures", Form::List, Part::Procedural, &["procedural"], "procedure", NAME),
-    row(Field::Observations, "evidence.observations", Form::List, Part::Observations, &["recent_observations"], "observation", &[Attribute::Tool, Attribute::Timestamp]),
-    row(Field::Measurements, "evidence.measurements", Form::List, Part::Observations, &["measurements"], "measurement", &[Attribute::Name, Attribute::Timestamp]),
-    row(Field::Retrieved, "evidence.retrieved", Form::List, Part::Retrieved, &["rag_results"], "result", &[Attribute::Relevance, Attribute::Source]),
-    row(Field::Citations, "evidence.citations", Form::List, Part::Retrieved, &["citations"], "citation", SOURCE),
-    row(Field::Plan, "work.plan", Form::List, Part::Work, &["plan"], "step", &[Attribute::Status]),
-    row(Field::Diff, "work.diff", Form::List, Part::Work, &["diff"], "change", SOURCE),
-    row(Field::Hypotheses, "work.hypotheses", Form::List, Part::Work, &["hypotheses"], "hypothesis", &[Attribute::Status]),
-    row(Field::Draft, "work.draft", Form::Text, Part::Work, &[], "draft", &[]),
+    row(Field::Role, "system.role", FieldForm::Text, DocumentPart::System, &[], "role", &[]),
+    row(Field::Policies, "system.policies", FieldForm::List, DocumentPart::System, &["policies"], "policy", &[]),
+    row(Field::Constraints, "system.constraints", FieldForm::List, DocumentPart::System, &["constraints"], "constraint", &[]),
+    row(Field::AuditRequirements, "system.audit_requirements", FieldForm::List, DocumentPart::System, &["audit_requirements"], "requirement", &[]),
+    row(Field::Goal, "task.goal", FieldForm::Text, DocumentPart::Task, &[], "goal", &[]),
+    row(Field::SuccessCriteria, "task.success_criteria", FieldForm::List, DocumentPart::Task, &["success_criteria"], "criterion", &[]),
+    row(Field::OutputFormat, "task.output_format", FieldForm::Schema, DocumentPart::Task, &[], "output_format", &[]),
+    row(Field::Deadline, "task.deadline", FieldForm::Time, DocumentPart::Task, &[], "deadline", &[]),
+    row(Field::Phase, "runtime.phase", FieldForm::Phase, DocumentPart::Runtime, &[], "phase", &[]),
+    row(Field::Environment, "runtime.environment", FieldForm::Environment, DocumentPart::Runtime, &[], "environment", &[]),
+    row(Field::Permissions, "runtime.permissions", FieldForm::List, DocumentPart::Runtime, &["permissions"], "permission", &[]),
+    row(Field::Failures, "runtime.failures", FieldForm::List, DocumentPart::Runtime, &["failures"], "failure", &[Attribute::Tool, Attribute::Timestamp]),
+    row(Field::RecentTurns, "memory.short_term.recent_turns", FieldForm::List, DocumentPart::ShortTerm, &["short_term", "recent_turns"], "turn", &[Attribute::Role]),
+    row(Field::WorkingVariables, "memory.short_term.working_variables", FieldForm::Map, DocumentPart::ShortTerm, &["short_term", "working_variables"], "variable", NAME),
+    row(Field::Summaries, "memory.episodic.summaries", FieldForm::List, DocumentPart::Episodic, &["episodic"], "summary", SOURCE),
+    row(Field::Decisions, "memory.episodic.decisions", FieldForm::List, DocumentPart::Episodic, &["episodic"], "decision", SOURCE),
+    row(Field::Milestones, "memory.episodic.milestones", FieldForm::List, DocumentPart::Episodic, &["episodic"], "milestone", SOURCE),
+    row(Field::Facts, "memory.semantic.facts", FieldForm::List, DocumentPart::Semantic, &["semantic"], "fact", SOURCE),
+    row(Field::Definitions, "memory.semantic.definitions", FieldForm::List, DocumentPart::Semantic, &["semantic"], "definition", NAME),
+    row(Field::Preferences, "memory.semantic.preferences", FieldForm::List, DocumentPart::Semantic, &["semantic"], "preference", SOURCE),
+    row(Field::ProjectKnowledge, "memory.semantic.project_knowledge", FieldForm::List, DocumentPart::Semantic, &["semantic"], "knowledge", SOURCE),
+    row(Field::Skills, "memory.procedural.skills", FieldForm::List, DocumentPart::Procedural, &["procedural"], "skill", NAME),
+    row(Field::Templates, "memory.procedural.templates", FieldForm::List, DocumentPart::Procedural, &["procedural"], "template", NAME),
+    row(Field::Checklists, "memory.procedural.checklists", FieldForm::List, DocumentPart::Procedural, &["procedural"], "checklist", NAME),
+    row(Field::Procedures, "memory.procedural.procedures", FieldForm::List, DocumentPart::Procedural, &["procedural"], "procedure", NAME),
+    row(Field::Observations, "evidence.observations", FieldForm::List, DocumentPart::Observations, &["recent_observations"], "observation", &[Attribute::Tool, Attribute::Timestamp]),
+    row(Field::Measurements, "evidence.measurements", FieldForm::List, DocumentPart::Observations, &["measurements"], "measurement", &[Attribute::Name, Attribute::Timestamp]),
+    row(Field::Retrieved, "evidence.retrieved", FieldForm::List, DocumentPart::Retrieved, &["rag_results"], "result", &[Attribute::Relevance, Attribute::Source]),
+    row(Field::Citations, "evidence.citations", FieldForm::List, DocumentPart::Retrieved, &["citations"], "citation", SOURCE),
+    row(Field::Plan, "work.plan", FieldForm::List, DocumentPart::Work, &["plan"], "step", &[Attribute::Status]),
+    row(Field::Diff, "work.diff", FieldForm::List, DocumentPart::Work, &["diff"], "change", SOURCE),
+    row(Field::Hypotheses, "work.hypotheses", FieldForm::List, DocumentPart::Work, &["hypotheses"], "hypothesis", &[Attribute::Status]),
+    row(Field::Draft, "work.draft", FieldForm::Text, DocumentPart::Work, &[], "draft", &[]),
 ];
 
 const fn row(
     field: Field,
     path: &'static str,
-    form: Form,
-    part: Part,
+    form: FieldForm,
+    part: DocumentPart,
     wrappers: &'static [&'static str],
     element: &'static str,
     attributes: &'static [Attribute],
@@ -168,7 +168,7 @@ impl Field {
     }
 
     /// All fields, in the order of the document.
-    pub fn all() -> impl Iterator<Item = Field> {
+    pub fn all() -> impl Iterator<LayerItem = Field> {
         ROWS.iter().map(|row| row.field)
     }
 
@@ -189,29 +189,32 @@ impl Field {
     }
 
     /// The form of its value.
-    pub fn form(self) -> Form {
+    pub fn form(self) -> FieldForm {
         self.row().form
     }
 
     /// Says whether it holds several items.
     pub fn is_list(self) -> bool {
-        matches!(self.form(), Form::List | Form::Map)
+        matches!(self.form(), FieldForm::List | FieldForm::Map)
     }
 
     /// The part of the budget that it belongs to.
-    pub fn part(self) -> Part {
+    pub fn part(self) -> DocumentPart {
         self.row().part
     }
 
     /// The layer that it belongs to.
     pub fn layer(self) -> Layer {
         match self.part() {
-            Part::System => Layer::System,
-            Part::Task => Layer::Task,
-            Part::Runtime => Layer::Runtime,
-            Part::ShortTerm | Part::Episodic | Part::Semantic | Part::Procedural => Layer::Memory,
-            Part::Observations | Part::Retrieved => Layer::Evidence,
-            Part::Work => Layer::Work,
+            DocumentPart::System => Layer::System,
+            DocumentPart::Task => Layer::Task,
+            DocumentPart::Runtime => Layer::Runtime,
+            DocumentPart::ShortTerm
+            | DocumentPart::Episodic
+            | DocumentPart::Semantic
+            | DocumentPart::Procedural => Layer::Memory,
+            DocumentPart::Observations | DocumentPart::Retrieved => Layer::Evidence,
+            DocumentPart::Work => Layer::Work,
         }
     }
 
@@ -243,7 +246,10 @@ impl Field {
     pub fn is_stable(self) -> bool {
         matches!(
             self.part(),
-            Part::System | Part::Task | Part::Semantic | Part::Procedural
+            DocumentPart::System
+                | DocumentPart::Task
+                | DocumentPart::Semantic
+                | DocumentPart::Procedural
         )
     }
 }

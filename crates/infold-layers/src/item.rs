@@ -54,7 +54,7 @@ impl Attribute {
 
 /// One item of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Item {
+pub struct LayerItem {
     /// What it says.
     pub text: String,
     /// What is known of it.
@@ -65,17 +65,17 @@ pub struct Item {
     pub time: Option<u64>,
 }
 
-impl Item {
+impl LayerItem {
     /// Returns an item that says `text`, with nothing else known of it.
-    pub fn new(text: impl Into<String>) -> Item {
-        Item {
+    pub fn new(text: impl Into<String>) -> LayerItem {
+        LayerItem {
             text: text.into(),
-            ..Item::default()
+            ..LayerItem::default()
         }
     }
 
     /// Adds an attribute.
-    pub fn with(mut self, attribute: Attribute, value: impl Into<String>) -> Item {
+    pub fn with(mut self, attribute: Attribute, value: impl Into<String>) -> LayerItem {
         self.attributes.insert(attribute, value.into());
         self
     }

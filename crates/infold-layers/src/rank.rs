@@ -1,6 +1,6 @@
 //! The order in which the items of a part are taken.
 
-use crate::{Attribute, BuildRequest, Field, Item};
+use crate::{Attribute, BuildRequest, Field, LayerItem};
 
 /// An observation is recent for so many milliseconds.
 const RECENT_MILLIS: u64 = 60_000;
@@ -10,7 +10,7 @@ const RECENT_MILLIS: u64 = 60_000;
 pub type ItemRank = (i64, bool, bool, f64, Option<u64>);
 
 /// Returns the rank of an item; `now` is in milliseconds since 1970.
-pub fn rank(field: Field, item: &Item, relevance: Option<f64>, now: u64) -> ItemRank {
+pub fn rank(field: Field, item: &LayerItem, relevance: Option<f64>, now: u64) -> ItemRank {
     let is_fresh = |time: u64| now.saturating_sub(time) < RECENT_MILLIS;
     let is_recent = field == Field::Observations && item.time.is_some_and(is_fresh);
     // A phase is worth more than the last of many permissions.
@@ -22,11 +22,11 @@ pub fn rank(field: Field, item: &Item, relevance: Option<f64>, now: u64) -> Item
 /// How well each item of a field matches the goal; none where that does not count.
 pub fn scores(
     field: Field,
-    items: &[Item],
+    items: &[LayerItem],
     goal: &str,
     request: &BuildRequest<'_>,
 ) -> Option<Vec<Option<f64>>> {
-    let stated = |item: &Item| item.attribute(Attribute::Relevance)?.parse().ok();
+    let stated = |item: &LayerItem| item.attribute(Attribute::Relevance)?.parse().ok();
     if field == Field::Retrieved {
         return Some(items.iter().map(stated).collect());
     }

@@ -3,7 +3,7 @@
 /// A part of the document that has a share of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)] // DESIGN lists what each holds.
-pub enum Part {
+pub enum DocumentPart {
     System,
     Task,
     Runtime,
@@ -29,7 +29,7 @@ pub enum Priority {
 
 /// The share of each part, in percent of the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shares([u8; Part::ALL.len()]);
+pub struct Shares([u8; DocumentPart::ALL.len()]);
 
 /// Why a share cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,45 +41,49 @@ pub struct ShareError {
     pub percent: i64,
 }
 
-impl Part {
+impl DocumentPart {
     /// All parts, those with the highest priority first.
-    pub const ALL: [Part; 10] = [
-        Part::System,
-        Part::Task,
-        Part::Runtime,
-        Part::ShortTerm,
-        Part::Observations,
-        Part::Episodic,
-        Part::Semantic,
-        Part::Procedural,
-        Part::Retrieved,
-        Part::Work,
+    pub const ALL: [DocumentPart; 10] = [
+        DocumentPart::System,
+        DocumentPart::Task,
+        DocumentPart::Runtime,
+        DocumentPart::ShortTerm,
+        DocumentPart::Observations,
+        DocumentPart::Episodic,
+        DocumentPart::Semantic,
+        DocumentPart::Procedural,
+        DocumentPart::Retrieved,
+        DocumentPart::Work,
     ];
 
     /// Its name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
-            Part::System => "system",
-            Part::Task => "task",
-            Part::Runtime => "runtime",
-            Part::ShortTerm => "short_term",
-            Part::Observations => "observations",
-            Part::Episodic => "episodic",
-            Part::Semantic => "semantic",
-            Part::Procedural => "procedural",
-            Part::Retrieved => "retrieved",
-            Part::Work => "work",
+            DocumentPart::System => "system",
+            DocumentPart::Task => "task",
+            DocumentPart::Runtime => "runtime",
+            DocumentPart::ShortTerm => "short_term",
+            DocumentPart::Observations => "observations",
+            DocumentPart::Episodic => "episodic",
+            DocumentPart::Semantic => "semantic",
+            DocumentPart::Procedural => "procedural",
+            DocumentPart::Retrieved => "retrieved",
+            DocumentPart::Work => "work",
         }
     }
 
     /// Its priority.
     pub fn priority(self) -> Priority {
         match self {
-            Part::System | Part::Task => Priority::Critical,
-            Part::Runtime | Part::ShortTerm | Part::Observations => Priority::High,
-            Part::Episodic | Part::Semantic | Part::Procedural | Part::Retrieved | Part::Work => {
-                Priority::Medium
+            DocumentPart::System | DocumentPart::Task => Priority::Critical,
+            DocumentPart::Runtime | DocumentPart::ShortTerm | DocumentPart::Observations => {
+                Priority::High
             }
+            DocumentPart::Episodic
+            | DocumentPart::Semantic
+            | DocumentPart::Procedural
+            | DocumentPart::Retrieved
+            | DocumentPart::Work => Priority::Medium,
         }
     }
 }
@@ -92,12 +96,12 @@ impl Default for Shares {
 
 impl Shares {
     /// The share of a part in percent.
-    pub fn percent(&self, part: Part) -> u64 {
+    pub fn percent(&self, part: DocumentPart) -> u64 {
         self.0[part as usize].into()
     }
 
     /// Sets the share of a part.
-    pub fn set(&mut self, part: Part, percent: i64) -> Result<(), ShareError> {
+    pub fn set(&mut self, part: DocumentPart, percent: i64) -> Result<(), ShareError> {
         let valid = u8::try_from(percent).ok().filter(|percent| *percent <= 100);
         let part_name = part.name();
         self.0[part as usize] = valid.ok_or(ShareError {
@@ -108,8 +112,8 @@ impl Shares {
     }
 
     /// The share of a part among those of medium priority, of `room` tokens.
-    pub(crate) fn of_rest(&self, part: Part, room: u64) -> u64 {
-        let medium = Part::ALL
+    pub(crate) fn of_rest(&self, part: DocumentPart, room: u64) -> u64 {
+        let medium = DocumentPart::ALL
             .into_iter()
             .filter(|one| one.priority() == Priority::Medium);
         let sum: u64 = medium.map(|one| self.percent(one)).sum();

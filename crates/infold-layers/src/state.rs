@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Field, Item};
+use crate::{Field, LayerItem};
 
 /// The phases of a task.
 pub const PHASES: [&str; 4] = ["planning", "executing", "reflecting", "verifying"];
@@ -13,14 +13,14 @@ pub const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "prod"];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayerState {
     /// Fields that hold something; never an empty list.
-    fields: BTreeMap<Field, Vec<Item>>,
+    fields: BTreeMap<Field, Vec<LayerItem>>,
     /// Permissions were set, and none is left.
     pub(crate) grants_nothing: bool,
 }
 
 impl LayerState {
     /// The items of a field, in order; a text is one item.
-    pub fn items(&self, field: Field) -> &[Item] {
+    pub fn items(&self, field: Field) -> &[LayerItem] {
         self.fields.get(&field).map_or(&[], Vec::as_slice)
     }
 
@@ -40,14 +40,14 @@ impl LayerState {
     }
 
     /// The fields that hold something, in the order of the document, with their items.
-    pub fn fields(&self) -> impl Iterator<Item = (Field, &[Item])> {
+    pub fn fields(&self) -> impl Iterator<LayerItem = (Field, &[LayerItem])> {
         self.fields
             .iter()
             .map(|(field, items)| (*field, items.as_slice()))
     }
 
     /// Replaces the items of a field, without any check.
-    pub fn fill(&mut self, field: Field, items: Vec<Item>) {
+    pub fn fill(&mut self, field: Field, items: Vec<LayerItem>) {
         if items.is_empty() {
             self.fields.remove(&field);
         } else {
@@ -56,14 +56,14 @@ impl LayerState {
     }
 
     /// Adds items to a field, without any check.
-    pub fn extend(&mut self, field: Field, items: impl IntoIterator<Item = Item>) {
+    pub fn extend(&mut self, field: Field, items: impl IntoIterator<LayerItem = LayerItem>) {
         let mut items = items.into_iter().peekable();
         if items.peek().is_some() {
             self.fields.entry(field).or_default().extend(items);
         }
     }
 
-    pub(crate) fn items_mut(&mut self, field: Field) -> &mut Vec<Item> {
+    pub(crate) fn items_mut(&mut self, field: Field) -> &mut Vec<LayerItem> {
         self.fields.entry(field).or_default()
     }
 

@@ -4,8 +4,9 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use infold_layers::{
-    Attribute, Author, BuildError, BuildRequest, Built, Change, Field, Form, Item, LayerState,
-    Part, Priority, STATUSES, Verdict, build, decode_changes, encode_changes, unescape,
+    Attribute, Author, BuildError, BuildRequest, Built, Change, DocumentDocumentPart, Field,
+    FieldForm, LayerItem, LayerState, Priority, STATUSES, Verdict, build, decode_changes,
+    encode_changes, unescape,
 };
 use infold_wire::Json;
 use infold_wire::tokens::{Encoding, count};
@@ -27,7 +28,7 @@ fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn any_item(field: Field) -> BoxedStrategy<Item> {
+fn any_item(field: Field) -> BoxedStrategy<LayerItem> {
     let attributes = field.attributes();
     (
         any_text(),
@@ -37,15 +38,15 @@ fn any_item(field: Field) -> BoxedStrategy<Item> {
     )
         .prop_map(move |(text, values, priority, has_attributes)| {
             let text = match field.form() {
-                Form::Phase => "planning".to_owned(),
-                Form::Environment => "prod".to_owned(),
-                Form::Schema => r#"{"type":"object"}"#.to_owned(),
-                Form::Time => "2026-01-31T18:00:00Z".to_owned(),
-                Form::Text | Form::List | Form::Map => text,
+                FieldForm::Phase => "planning".to_owned(),
+                FieldForm::Environment => "prod".to_owned(),
+                FieldForm::Schema => r#"{"type":"object"}"#.to_owned(),
+                FieldForm::Time => "2026-01-31T18:00:00Z".to_owned(),
+                FieldForm::Text | FieldForm::List | FieldForm::Map => text,
             };
-            let mut item = Item {
+            let mut item = LayerItem {
                 priority,
-                ..Item::new(text)
+                ..LayerItem::new(text)
             };
             for (attribute, value) in attributes.iter().zip(values) {
                 let value = match attribute {
@@ -55,11 +56,11 @@ fn any_item(field: Field) -> BoxedStrategy<Item> {
                     }
                     _ => value,
                 };
-                if has_attributes || field.form() == Form::Map {
+                if has_attributes || field.form() == FieldForm::Map {
                     item.attributes.insert(*attribute, value);
                 }
             }
-            item.time = (field.form() == Form::Time).then_some(1);
+            item.time = (field.form() == FieldForm::Time).then_some(1);
             item
         })
         .boxed()
@@ -68,7 +69,7 @@ fn any_item(field: Field) -> BoxedStrategy<Item> {
 fn any_state() -> impl Strategy<Value = LayerState> {
     let fields: Vec<Field> = Field::all().collect();
     prop::sample::subsequence(fields, 0..20).prop_flat_map(|fields| {
-        let each: Vec<BoxedStrategy<(Field, Vec<Item>)>> = fields
+        let each: Vec<BoxedStrategy<(Field, Vec<LayerItem>)>> = fields
             .into_iter()
             .map(|field| {
                 let most = if field.is_list() { 9 } else { 2 };
@@ -288,8 +289,8 @@ proptest! {
         let field = fields[at.index(fields.len())];
         let mut changed = state.clone();
         let result = changed.apply(&Change::Set(field, vec![]), Author::Model);
-        let is_binding = matches!(field.part(), Part::System | Part::Task | Part::Runtime)
-            || matches!(field.part(), Part::Observations | Part::Retrieved);
+        let is_binding = matches!(field.part(), DocumentPart::System | DocumentPart::Task | DocumentPart::Runtime)
+            || matches!(field.part(), DocumentPart::Observations | DocumentPart::Retrieved);
         prop_assert_eq!(result.is_err(), is_binding);
         if is_binding {
             prop_assert_eq!(changed, state);
@@ -352,7 +353,7 @@ fn a_text_is_whole_where_it_fits_and_else_as_long_as_it_can_be() {
     let draft: Vec<String> = (0..400)
         .map(|at| format!("Sentence {at} says something."))
         .collect();
-    state.fill(Field::Draft, vec![Item::new(draft.join(" "))]);
+    state.fill(Field::Draft, vec![LayerItem::new(draft.join(" "))]);
     let whole = build(&state, &request(10_000, 0.0)).expect("room");
     assert_eq!(whole.decisions[0].verdict, Verdict::In);
     let short = build(&state, &request(1_000, 0.0)).expect("room");

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 pub use marker::{contains_marker, marker};
-use rule::{Rule, RuleSet};
+use rule::{RuleSet, SecretRule};
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub fn rule_count() -> usize {
 }
 
 struct Scanner {
-    rules: Vec<Rule>,
+    rules: Vec<SecretRule>,
     allowed: rule::Exceptions,
     keywords: AhoCorasick,
     /// The rules of each keyword.
@@ -104,8 +104,8 @@ fn scanner() -> &'static Scanner {
 
 impl Scanner {
     /// Returns the rules of which a keyword occurs, each with the windows around its keywords.
-    fn candidates(&self, text: &[u8]) -> Vec<(&Rule, Vec<Range<usize>>)> {
-        let mut found: Vec<(&Rule, Vec<Range<usize>>)> = Vec::new();
+    fn candidates(&self, text: &[u8]) -> Vec<(&SecretRule, Vec<Range<usize>>)> {
+        let mut found: Vec<(&SecretRule, Vec<Range<usize>>)> = Vec::new();
         let mut found_at = vec![usize::MAX; self.rules.len()];
         for hit in self.keywords.find_overlapping_iter(text) {
             for index in &self.rules_of_keyword[hit.pattern().as_usize()] {

@@ -14,12 +14,12 @@ const RULES_TEXT: &str = include_str!("../data/rules.txt");
 
 /// All rules, and the exceptions for all of them.
 pub(crate) struct RuleSet {
-    pub rules: Vec<Rule>,
+    pub rules: Vec<SecretRule>,
     pub allowed: Exceptions,
 }
 
 /// A rule for one type of secret.
-pub(crate) struct Rule {
+pub(crate) struct SecretRule {
     pub id: &'static str,
     /// Each text that matches contains one of these, in upper or lower case.
     pub keywords: Vec<&'static str>,
@@ -67,7 +67,7 @@ impl RuleSet {
             let RuleSet { rules, allowed } = &mut set;
             let rule = rules.last_mut();
             match (key, rule) {
-                ("rule", _) => rules.push(Rule {
+                ("rule", _) => rules.push(SecretRule {
                     id: value,
                     keywords: Vec::new(),
                     regex: LazyRegex::new(""),
@@ -97,7 +97,7 @@ impl RuleSet {
     }
 }
 
-impl Rule {
+impl SecretRule {
     /// Returns how far from a keyword a secret may be; none if matches have no maximal length.
     ///
     /// Some expressions do not contain the keyword: 40 digits are a token near the name of a

@@ -23,7 +23,7 @@ use infold::Config;
 use tokio::time::{Instant, timeout_at};
 
 use crate::mcp::{History, HttpEndpoint, Scope, StepTaker};
-use crate::{Conversations, Limits, LiveEvent, LiveEvents, Metrics};
+use crate::{Conversations, LiveEvent, LiveEvents, Metrics, ServerLimits};
 pub(crate) use error::ApiError;
 use request::ApiRequest;
 use route::{ApiRoute, ROUTES, Takes};
@@ -44,12 +44,12 @@ pub struct Api {
     metrics: Arc<Metrics>,
     events: LiveEvents,
     config: Arc<Config>,
-    limits: Limits,
+    limits: ServerLimits,
 }
 
 impl Api {
     /// Answers for these conversations. Bodies may take as long as these limits say.
-    pub fn new(conversations: Conversations, limits: Limits) -> Api {
+    pub fn new(conversations: Conversations, limits: ServerLimits) -> Api {
         Api {
             limits,
             metrics: conversations.metrics(),
@@ -137,7 +137,7 @@ impl Api {
     }
 }
 
-async fn read<B>(body: B, limits: &Limits) -> Result<Bytes, ApiError>
+async fn read<B>(body: B, limits: &ServerLimits) -> Result<Bytes, ApiError>
 where
     B: http_body::Body + Send,
     B::Data: Send,

@@ -17,7 +17,7 @@ use infold_wire::envelope::Envelope;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use crate::Limits;
+use crate::ServerLimits;
 use crate::content_coding::ContentCoding;
 
 /// The body of a client's request.
@@ -228,7 +228,7 @@ pub(crate) enum BodyError {
 /// Reads a body; a large one goes to a file that has no name.
 pub(crate) async fn read_body(
     mut body: Incoming,
-    limits: &Limits,
+    limits: &ServerLimits,
 ) -> Result<IncomingBody, BodyError> {
     let said = body.size_hint().exact();
     if let Some(said) = said.filter(|said| *said > limits.body) {
@@ -273,7 +273,7 @@ struct Spool {
 }
 
 impl Spool {
-    fn new(limits: &Limits) -> Spool {
+    fn new(limits: &ServerLimits) -> Spool {
         Spool {
             held: BytesMut::new(),
             file: None,
@@ -338,7 +338,7 @@ impl Spool {
 pub(crate) fn decode_body(
     headers: &HeaderMap,
     body: &IncomingBody,
-    limits: &Limits,
+    limits: &ServerLimits,
 ) -> io::Result<Option<IncomingBody>> {
     let coding = match ContentCoding::of(headers) {
         None => return Ok(None),

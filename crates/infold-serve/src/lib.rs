@@ -42,11 +42,11 @@ pub use api::{Api, ApiBody};
 pub use body::{IncomingBody, OutgoingBody, OutgoingPart};
 pub use conversations::{AcceptedCall, ConversationError, Conversations};
 pub use exchange::Exchange;
-pub use live_events::{Listener, LiveEvent, LiveEvents, LiveItem};
+pub use live_events::{EventListener, LiveEvent, LiveEvents, LiveItem};
 pub use metrics::{InFlight, Metrics};
 pub use model_call::{ConversationName, ModelCall};
 pub use release_request::request_release;
-pub use server::{Limits, Options, ServeError, Server};
+pub use server::{Options, ServeError, Server, ServerLimits};
 pub use task_lock::acquire_task;
 pub use upstream::{Upstream, UpstreamError, Upstreams};
 

@@ -47,9 +47,9 @@ impl LiveEvents {
     }
 
     /// Listens from now on; none if too many do.
-    pub fn listen(&self) -> Option<Listener> {
+    pub fn listen(&self) -> Option<EventListener> {
         let room = self.sender.receiver_count() < READERS;
-        room.then(|| Listener(self.sender.subscribe()))
+        room.then(|| EventListener(self.sender.subscribe()))
     }
 }
 
@@ -62,7 +62,7 @@ impl Default for LiveEvents {
 
 /// Receives live events.
 #[derive(Debug)]
-pub struct Listener(broadcast::Receiver<Option<Arc<LiveEvent>>>);
+pub struct EventListener(broadcast::Receiver<Option<Arc<LiveEvent>>>);
 
 /// An item that a listener gets.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub enum LiveItem {
     Missed(u64),
 }
 
-impl Listener {
+impl EventListener {
     /// Waits for the next change; none if there are no more. May be dropped while it waits.
     pub async fn next(&mut self) -> Option<LiveItem> {
         match self.0.recv().await {
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn only_so_many_listen() {
         let events = LiveEvents::default();
-        let all: Vec<Listener> = std::iter::from_fn(|| events.listen()).collect();
+        let all: Vec<EventListener> = std::iter::from_fn(|| events.listen()).collect();
         assert_eq!(all.len(), READERS);
         drop(all);
         assert!(events.listen().is_some());

@@ -22,4 +22,4 @@ pub(crate) use adapter::HttpEndpoint;
 pub use adapter::{StdioError, serve_stdio};
 pub use failure::ToolFailure;
 pub use history::{History, StepTaker};
-pub use scope::Scope;
+pub use scope::McpScope;

@@ -32,9 +32,9 @@ pub struct Metrics {
     recorded: AtomicU64,
     broken: AtomicU64,
     disconnects: AtomicU64,
-    folds: Named,
-    tasks: Named,
-    failures: Named,
+    folds: NamedCounters,
+    tasks: NamedCounters,
+    failures: NamedCounters,
 }
 
 /// Buckets for the duration of requests, to the end of a long reply.
@@ -71,9 +71,9 @@ const ADDED: [Duration; 12] = [
 
 /// Counts by name; what is counted so is rare.
 #[derive(Debug, Default)]
-struct Named(Mutex<BTreeMap<&'static str, u64>>);
+struct NamedCounters(Mutex<BTreeMap<&'static str, u64>>);
 
-impl Named {
+impl NamedCounters {
     fn add(&self, name: &'static str) {
         *locked(&self.0).entry(name).or_default() += 1;
     }

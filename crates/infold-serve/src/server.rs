@@ -39,12 +39,12 @@ pub struct Options {
     /// Where it sends.
     pub upstreams: Upstreams,
     /// Its limits.
-    pub limits: Limits,
+    pub limits: ServerLimits,
 }
 
 /// The limits of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServerLimits {
     /// The most bytes of a body.
     pub body: u64,
     /// From how many bytes on a body is kept in a file.
@@ -65,9 +65,9 @@ pub struct Limits {
     pub grace: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ServerLimits {
+    fn default() -> ServerLimits {
+        ServerLimits {
             body: 256 << 20,
             spool: 1 << 20,
             headers: 64 << 10,
@@ -111,7 +111,7 @@ pub(crate) struct ServerState {
     pub conversations: Conversations,
     pub api: Api,
     pub upstreams: Upstreams,
-    pub limits: Limits,
+    pub limits: ServerLimits,
     pub access: AccessPolicy,
     pub forward: Forwarder,
     pub metrics: Arc<Metrics>,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use front::{Answer, Proxy, Setup, head, place, request};
 use infold::Config;
 use infold_provider::Secret;
-use infold_serve::{Limits, Options, ServeError, Upstreams};
+use infold_serve::{Options, ServeError, ServerLimits, Upstreams};
 use infold_testkit::{Script, Server, Step};
 use infold_wire::{Json, Wire};
 
@@ -230,10 +230,10 @@ fn headers_cannot_be_smuggled_in() {
 #[test]
 fn a_body_is_as_large_as_it_may_be_and_no_larger() {
     let server = server();
-    let limits = Limits {
+    let limits = ServerLimits {
         body: 10_000,
         spool: 1_000,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let proxy = Setup {
         limits,
@@ -269,10 +269,10 @@ fn a_body_is_as_large_as_it_may_be_and_no_larger() {
 #[test]
 fn a_small_body_that_unpacks_to_a_large_one_does_no_harm() {
     let server = server();
-    let limits = Limits {
+    let limits = ServerLimits {
         body: 1 << 20,
         spool: 64 << 10,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let proxy = Setup {
         limits,
@@ -318,11 +318,11 @@ fn slow_bodies_and_slow_headers_are_given_up() {
     let server = server();
     // Long enough that a busy machine sends a request within it.
     let moment = Duration::from_secs(1);
-    let limits = Limits {
+    let limits = ServerLimits {
         body_idle: moment,
         header_time: moment,
         body_time: moment * 4,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let proxy = Setup {
         limits,
@@ -380,10 +380,10 @@ fn a_redirect_is_neither_followed_nor_passed_on() {
 #[test]
 fn one_client_cannot_have_everything() {
     let server = Server::start(Script::new().otherwise(|_| Step::never()));
-    let limits = Limits {
+    let limits = ServerLimits {
         per_client: 3,
         grace: Duration::from_millis(100),
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let proxy = Setup {
         limits,
@@ -426,7 +426,7 @@ fn an_address_that_others_reach_demands_a_token() {
             token: token.map(|token| Secret::new(token.to_owned())),
             names: Vec::new(),
             upstreams,
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
         };
         let conversations = |_: &str| unreachable!("it does not listen");
         let bound = runtime.block_on(infold_serve::Server::bind(options, conversations));

@@ -427,9 +427,10 @@ fn what_is_too_long_is_folded_and_the_rest_stays_byte_for_byte() {
         assert!(size < 4_000 * 5, "{size} bytes in a window of 4,000 tokens");
         if let Some(before) = &before {
             let before = before["messages"].as_array().expect("a list");
-            match sent_messages.starts_with(before) {
-                true => stable += 1,
-                false => folds += 1,
+            if sent_messages.starts_with(before) {
+                stable += 1
+            } else {
+                folds += 1
             }
         }
         before = Some(sent);

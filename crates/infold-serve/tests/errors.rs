@@ -214,9 +214,12 @@ fn a_limit_of_a_rate_is_no_window() {
 
 /// Starts a provider that refuses every request in which something stands for messages.
 fn refusing(refuse: impl Fn(&Seen) -> Step + Send + 'static) -> Server {
-    let script = Script::new().otherwise(move |seen| match holds_stand_in(seen) {
-        true => refuse(seen),
-        false => Step::say("fine"),
+    let script = Script::new().otherwise(move |seen| {
+        if holds_stand_in(seen) {
+            refuse(seen)
+        } else {
+            Step::say("fine")
+        }
     });
     Server::start(script.model(Model {
         strict: false,

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use front::{Answer, Proxy, Setup, head, place, post, request};
-use infold_serve::Limits;
+use infold_serve::ServerLimits;
 use infold_testkit::{Gate, Model, Script, Server, Step};
 use infold_wire::provider_error::classify;
 use infold_wire::{Json, ProviderError, Wire};
@@ -432,9 +432,9 @@ fn replies_under_way_end_before_the_server_does() {
 #[test]
 fn a_reply_that_never_ends_does_not_keep_the_server() {
     let server = Server::start(lenient().otherwise(|_| Step::never()));
-    let limits = Limits {
+    let limits = ServerLimits {
         grace: Duration::from_millis(200),
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let mut proxy = Setup {
         limits,

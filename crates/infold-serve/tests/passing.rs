@@ -168,12 +168,13 @@ fn a_packed_reply_comes_back_packed_and_is_recorded_where_it_can_be_read() {
         ..Reply::default()
     };
     for stream in [false, true] {
-        let (kind, plain) = match stream {
-            true => (
+        let (kind, plain) = if stream {
+            (
                 "text/event-stream",
                 stream_reply(Wire::Chat, &reply, 4).concat(),
-            ),
-            false => ("application/json", write_reply(Wire::Chat, &reply)),
+            )
+        } else {
+            ("application/json", write_reply(Wire::Chat, &reply))
         };
         for (coding, body) in packed(&plain) {
             let step = Step::error(200, body.clone())

@@ -170,9 +170,12 @@ fn a_conversation_of_one_message_is_found_again_when_the_index_is_lost() {
             let mut office = Office::new(100_000);
             let name = || name.map(|name| ConversationName::Given(name.to_owned()));
             let said = [user(&format!("my key is {SECRET}"))];
-            let turn = |office: &Office| match is_answered {
-                true => office.turn(&said, "well", name()),
-                false => office.ask(&said, name()).0.task(),
+            let turn = |office: &Office| {
+                if is_answered {
+                    office.turn(&said, "well", name())
+                } else {
+                    office.ask(&said, name()).0.task()
+                }
             };
             let task = turn(&office);
             office.conversations.release(task);
@@ -241,9 +244,10 @@ fn all(dir: &std::path::Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
         let path = entry.path();
-        match path.is_dir() {
-            true => text += &all(&path),
-            false => text += &String::from_utf8_lossy(&std::fs::read(&path).expect("a file")),
+        if path.is_dir() {
+            text += &all(&path)
+        } else {
+            text += &String::from_utf8_lossy(&std::fs::read(&path).expect("a file"))
         }
     }
     text
@@ -319,12 +323,11 @@ fn names_of_conversations_go_too_while_the_server_has_its_databases_open() {
         let contexts = office.conversations.contexts();
         assert!(all(contexts.root()).contains(SECRET));
         office.conversations.release(task);
-        match is_deleted {
-            true => contexts.delete(task).expect("it is removed"),
-            false => {
-                let redacted = of("", Some(SECRET)).carry_out(contexts, task);
-                assert!(!redacted.expect("it is redacted").is_empty());
-            }
+        if is_deleted {
+            contexts.delete(task).expect("it is removed")
+        } else {
+            let redacted = of("", Some(SECRET)).carry_out(contexts, task);
+            assert!(!redacted.expect("it is redacted").is_empty());
         }
         assert!(!all(contexts.root()).contains(SECRET), "{is_deleted}");
         assert_eq!(office.tasks(), if is_deleted { 1 } else { 2 });

@@ -7,7 +7,7 @@ use infold::profile::Setting;
 use infold::{Config, Connector};
 use infold_log::Role;
 use infold_provider::{Client, RetryPolicy, Secret};
-use infold_serve::{Conversations, Limits, Options, Server, Upstreams};
+use infold_serve::{Conversations, Options, Server, ServerLimits, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_testkit::{Answer, Gate, Model, Script, Server as Provider, Step};
 use infold_wire::request::RequestFrame;
@@ -66,7 +66,7 @@ impl Proxy {
             token: None,
             names: Vec::new(),
             upstreams,
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
         };
         let shared = conversations.clone();
         let server = runtime.block_on(Server::bind(options, |_| Ok(shared)));
@@ -143,9 +143,10 @@ fn request(wire: Wire, stream: bool, messages: &[Vec<u8>]) -> Vec<u8> {
         ..RequestFrame::new(wire, "m")
     };
     let mut all = messages.to_vec();
-    match wire.has_separate_system_prompt() {
-        true => frame.system = vec![quote("Be brief.")],
-        false => all.insert(0, render_text(wire, Role::System, "Be brief.")),
+    if wire.has_separate_system_prompt() {
+        frame.system = vec![quote("Be brief.")]
+    } else {
+        all.insert(0, render_text(wire, Role::System, "Be brief."))
     }
     let mut body = frame.head().into_bytes();
     body.extend(all.join(&b','));
@@ -154,9 +155,10 @@ fn request(wire: Wire, stream: bool, messages: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn read(wire: Wire, stream: bool, body: &[u8]) -> Reply {
-    let form = match stream {
-        true => Delivery::Stream,
-        false => Delivery::Whole,
+    let form = if stream {
+        Delivery::Stream
+    } else {
+        Delivery::Whole
     };
     let mut reader = ReplyReader::new(wire, form);
     let shown = String::from_utf8_lossy(body);

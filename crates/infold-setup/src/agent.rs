@@ -18,10 +18,10 @@ use serde_json::Value;
 
 use crate::edit::{Syntax, SyntaxError};
 use crate::mcp::ServerEntry;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
-use plan::Document;
-pub use upstream::{Upstream, UpstreamProblem, is_loopback};
+use plan::ConfigDocument;
+pub use upstream::{NeededUpstream, UpstreamProblem, is_loopback};
 
 /// An agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +61,7 @@ pub struct Surroundings<'a> {
 }
 
 /// What an agent is to use.
-pub struct Target<'a> {
+pub struct AgentTarget<'a> {
     /// The address of the proxy, without a path.
     pub base: &'a str,
     /// How it reaches `infold mcp`; nothing if that is not wanted.
@@ -70,13 +70,13 @@ pub struct Target<'a> {
 
 /// A change of one value in a file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct ValueChange {
     /// The file.
     pub file: PathBuf,
     /// Its syntax.
     pub syntax: Syntax,
     /// Where the value stands.
-    pub path: Vec<Step>,
+    pub path: Vec<PathStep>,
     /// The value.
     pub value: Value,
 }
@@ -85,9 +85,9 @@ pub struct Change {
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The changes, in the order in which they are made.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ValueChange>,
     /// Where the proxy has to send requests of an API, because the agent did so.
-    pub upstreams: Vec<Upstream>,
+    pub upstreams: Vec<NeededUpstream>,
     /// The APIs that it uses.
     pub apis: Vec<&'static str>,
     /// Those of them that an address leads to the proxy for already.
@@ -119,7 +119,7 @@ pub enum PlanError {
     },
     /// Where it sends requests now cannot be the proxy's upstream.
     #[error("{}: {problem}", file.display())]
-    Upstream {
+    NeededUpstream {
         /// The file.
         file: PathBuf,
         /// Why.
@@ -217,7 +217,7 @@ impl Agent {
     }
 
     /// Returns what is to change so that its requests go to a target.
-    pub fn plan(self, at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+    pub fn plan(self, at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
         match self {
             Agent::Claude => claude::plan(at, to),
             Agent::Codex => codex::plan(at, to),

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Change;
+use crate::ValueChange;
 use crate::agent::{Agent, Plan, PlanError, empty};
 use crate::edit::{EditError, Unset, is_blank, path_text, set, unset};
 use crate::file::{self, FileError, ReadFile};
-use crate::state::{AgentRecord, FileRecord, State, StateError};
+use crate::state::{AgentRecord, FileRecord, SetupRecord, SetupRecordError};
 
 /// A change of one file that was worked out and not made.
 #[derive(Debug)]
-pub struct FileChange {
+pub struct PlannedFile {
     /// The file, as it is named.
     pub file: PathBuf,
     /// What it holds; empty if there is none.
@@ -40,12 +40,12 @@ pub enum ApplyError {
     },
     /// The record cannot be read or written.
     #[error(transparent)]
-    State(#[from] StateError),
+    State(#[from] SetupRecordError),
 }
 
 /// What became of the lines of a file that were to be taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Restored {
+pub enum UndoneLines {
     /// It is what it was, byte for byte.
     Whole,
     /// It was made for this, and was removed.
@@ -64,7 +64,7 @@ pub enum Restored {
 const ATTEMPTS: usize = 3;
 
 /// Works out what each file becomes; files that stay as they are, are left out.
-pub fn file_changes(changes: &[Change]) -> Result<Vec<FileChange>, ApplyError> {
+pub fn file_changes(changes: &[ValueChange]) -> Result<Vec<PlannedFile>, ApplyError> {
     let mut files: Vec<&Path> = Vec::new();
     for change in changes {
         if !files.contains(&change.file.as_path()) {
@@ -100,7 +100,7 @@ pub fn file_changes(changes: &[Change]) -> Result<Vec<FileChange>, ApplyError> {
         }
         file::check_writable(file)?;
         let is_new = read.is_none();
-        all.push(FileChange {
+        all.push(PlannedFile {
             file: file.to_owned(),
             record: FileRecord {
                 file: read
@@ -130,9 +130,9 @@ pub fn write_agent(
     agent: Agent,
     base: &str,
     plan: &dyn Fn() -> Result<Plan, PlanError>,
-    state: &mut State,
+    state: &mut SetupRecord,
     state_file: &Path,
-) -> Result<Vec<FileChange>, ApplyError> {
+) -> Result<Vec<PlannedFile>, ApplyError> {
     for attempt in 1.. {
         let planned = plan()?;
         let mut files = file_changes(&planned.changes)?;
@@ -157,8 +157,8 @@ fn write_files(
     agent: Agent,
     base: &str,
     plan: &Plan,
-    files: &mut [FileChange],
-    state: &mut State,
+    files: &mut [PlannedFile],
+    state: &mut SetupRecord,
     state_file: &Path,
 ) -> Result<(), ApplyError> {
     for change in &mut *files {
@@ -197,9 +197,9 @@ fn write_files(
 /// Takes back what was done for an agent; returns what became of each file.
 pub fn undo_agent(
     agent: &str,
-    state: &mut State,
+    state: &mut SetupRecord,
     state_file: &Path,
-) -> Result<Vec<(PathBuf, Restored)>, ApplyError> {
+) -> Result<Vec<(PathBuf, UndoneLines)>, ApplyError> {
     let Some(record) = state.of(agent).cloned() else {
         return Ok(Vec::new());
     };
@@ -219,7 +219,7 @@ pub fn undo_agent(
         }
         let restored = restored.and_then(|restored| {
             if let Some(backup) = &file.backup
-                && !matches!(restored, Restored::Left(_))
+                && !matches!(restored, UndoneLines::Left(_))
             {
                 file::remove(backup, &[])?;
             }
@@ -228,7 +228,7 @@ pub fn undo_agent(
         // The others are taken back all the same.
         let restored = restored.unwrap_or_else(|error| {
             failed.insert(0, file.clone());
-            Restored::Failed(error.to_string())
+            UndoneLines::Failed(error.to_string())
         });
         all.push((file.file.clone(), restored));
     }
@@ -245,7 +245,7 @@ pub fn undo_agent(
 }
 
 /// The other agent that needs an upstream which was written for this one.
-fn heir(file: &FileRecord, record: &AgentRecord, state: &State) -> Option<usize> {
+fn heir(file: &FileRecord, record: &AgentRecord, state: &SetupRecord) -> Option<usize> {
     let is_upstream = |text: &str| text.starts_with("serve.upstreams.");
     let names: Vec<String> = file
         .applied
@@ -267,19 +267,19 @@ fn heir(file: &FileRecord, record: &AgentRecord, state: &State) -> Option<usize>
     })
 }
 
-fn restore(record: &FileRecord) -> Result<Restored, ApplyError> {
+fn restore(record: &FileRecord) -> Result<UndoneLines, ApplyError> {
     let Some(current) = file::read(&record.file)? else {
-        return Ok(Restored::Nothing);
+        return Ok(UndoneLines::Nothing);
     };
     let is_made = record.backup.is_none();
     let found = digest(&current.text);
     if found == record.before && !is_made {
-        return Ok(Restored::Nothing);
+        return Ok(UndoneLines::Nothing);
     }
     if found == record.after {
         if is_made {
             file::remove(&record.file, &record.directories)?;
-            return Ok(Restored::Removed);
+            return Ok(UndoneLines::Removed);
         }
         let backup = record
             .backup
@@ -289,7 +289,7 @@ fn restore(record: &FileRecord) -> Result<Restored, ApplyError> {
             .flatten();
         if let Some(backup) = backup.filter(|backup| digest(&backup.text) == record.before) {
             file::replace(&current, &backup.text)?;
-            return Ok(Restored::Whole);
+            return Ok(UndoneLines::Whole);
         }
     }
     let mut text = current.text.clone();
@@ -308,17 +308,17 @@ fn restore(record: &FileRecord) -> Result<Restored, ApplyError> {
     }
     if is_made && is_blank(record.syntax, &text) {
         file::remove(&record.file, &record.directories)?;
-        return Ok(Restored::Removed);
+        return Ok(UndoneLines::Removed);
     }
     let is_same = text == current.text;
     if !is_same {
         file::replace(&current, &text)?;
     }
     Ok(match (left.is_empty(), is_same) {
-        (false, _) => Restored::Left(left),
-        (true, true) => Restored::Nothing,
-        (true, false) if digest(&text) == record.before => Restored::Whole,
-        (true, false) => Restored::LinesRemoved,
+        (false, _) => UndoneLines::Left(left),
+        (true, true) => UndoneLines::Nothing,
+        (true, false) if digest(&text) == record.before => UndoneLines::Whole,
+        (true, false) => UndoneLines::LinesRemoved,
     })
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::edit::SyntaxError;
 use crate::text::bom;
-use crate::tree::{Form, Member, Node, NodeKind};
+use crate::tree::{Member, Node, NodeForm, NodeKind};
 
 /// Parses a text.
 pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
@@ -35,7 +35,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
         .map_or(text.len(), |last: &Member| last.value.span.end);
     Ok(Node {
         span: span..end,
-        kind: NodeKind::Map(members, Form::Block),
+        kind: NodeKind::Map(members, NodeForm::Block),
     })
 }
 

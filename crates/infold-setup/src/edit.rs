@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::text::{Patch, bom, insert_lines, position, remove_lines};
-use crate::tree::{Form, Member, Node, NodeKind, Step, normal, remove_in, set_in};
+use crate::tree::{Member, Node, NodeForm, NodeKind, PathStep, normal, remove_in, set_in};
 use crate::{dotenv, flow, json, toml, yaml};
 
 /// The syntax of a configuration file.
@@ -55,7 +55,7 @@ pub struct Around {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     /// The path of the value.
-    pub path: Vec<Step>,
+    pub path: Vec<PathStep>,
     /// The value.
     pub value: Value,
     /// What stood there before, as it was written; nothing if the value was added.
@@ -79,7 +79,7 @@ pub enum Unset {
 
 /// What is at a path.
 #[derive(Clone, Debug)]
-pub(crate) enum Found {
+pub(crate) enum FoundKey {
     /// One value.
     Node(Node),
     /// A mapping whose members stand in several places.
@@ -108,11 +108,11 @@ pub fn read(syntax: Syntax, text: &str) -> Result<Value, SyntaxError> {
 }
 
 /// Returns the value at a path.
-pub fn get(syntax: Syntax, text: &str, path: &[Step]) -> Result<Option<Value>, SyntaxError> {
+pub fn get(syntax: Syntax, text: &str, path: &[PathStep]) -> Result<Option<Value>, SyntaxError> {
     Ok(match find(syntax, text, path)? {
-        Found::Node(node) => Some(node.value()).filter(|value| !value.is_null()),
-        Found::Spread(value) => Some(value),
-        Found::Nothing => None,
+        FoundKey::Node(node) => Some(node.value()).filter(|value| !value.is_null()),
+        FoundKey::Spread(value) => Some(value),
+        FoundKey::Nothing => None,
     })
 }
 
@@ -122,7 +122,7 @@ pub fn get(syntax: Syntax, text: &str, path: &[Step]) -> Result<Option<Value>, S
 pub fn set(
     syntax: Syntax,
     text: &str,
-    path: &[Step],
+    path: &[PathStep],
     value: &Value,
 ) -> Result<Option<(String, Applied)>, EditError> {
     let old = read(syntax, text)?;
@@ -135,7 +135,7 @@ pub fn set(
     };
     let mut patch = Patch::default();
     match find(syntax, text, path)? {
-        Found::Node(node) if !node.is_null() => {
+        FoundKey::Node(node) if !node.is_null() => {
             if normal(&node.value()) == normal(value) {
                 return Ok(None);
             }
@@ -145,8 +145,8 @@ pub fn set(
             applied.before = Some(text[node.span.clone()].to_owned());
             patch.replace(node.span, scalar(syntax, value));
         }
-        Found::Spread(found) if normal(&found) == normal(value) => return Ok(None),
-        Found::Spread(_) => return Err(EditError::Shape(path_text(path))),
+        FoundKey::Spread(found) if normal(&found) == normal(value) => return Ok(None),
+        FoundKey::Spread(_) => return Err(EditError::Shape(path_text(path))),
         _ => insert(syntax, text, path, value, &mut applied, &mut patch)?,
     }
     let new = patch.apply(text);
@@ -162,12 +162,12 @@ pub fn set(
 /// Takes a value back: what was there before is restored, or what was added is removed.
 pub fn unset(syntax: Syntax, text: &str, applied: &Applied) -> Result<Unset, EditError> {
     let current = match find(syntax, text, &applied.path)? {
-        Found::Node(node) => node,
-        Found::Spread(value) => Node {
+        FoundKey::Node(node) => node,
+        FoundKey::Spread(value) => Node {
             span: 0..0,
             kind: NodeKind::Scalar(value),
         },
-        Found::Nothing => return Ok(Unset::Gone),
+        FoundKey::Nothing => return Ok(Unset::Gone),
     };
     if normal(&current.value()) != normal(&applied.value) {
         return Ok(Unset::Changed(current.value()));
@@ -195,10 +195,10 @@ pub fn unset(syntax: Syntax, text: &str, applied: &Applied) -> Result<Unset, Edi
 }
 
 /// A path as a person reads it.
-pub fn path_text(path: &[Step]) -> String {
-    let name = |step: &Step| match step {
-        Step::Key(key) => key.clone(),
-        Step::Entry(_, text) => text.clone(),
+pub fn path_text(path: &[PathStep]) -> String {
+    let name = |step: &PathStep| match step {
+        PathStep::Key(key) => key.clone(),
+        PathStep::Entry(_, text) => text.clone(),
     };
     path.iter().map(name).collect::<Vec<_>>().join(".")
 }
@@ -211,14 +211,14 @@ fn tree(syntax: Syntax, text: &str) -> Result<Node, SyntaxError> {
     }
 }
 
-fn find(syntax: Syntax, text: &str, path: &[Step]) -> Result<Found, SyntaxError> {
+fn find(syntax: Syntax, text: &str, path: &[PathStep]) -> Result<FoundKey, SyntaxError> {
     if syntax == Syntax::Toml {
         return Ok(toml::parse(text)?.find(path));
     }
     let tree = tree(syntax, text)?;
     Ok(tree
         .find(path)
-        .map_or(Found::Nothing, |node| Found::Node(node.clone())))
+        .map_or(FoundKey::Nothing, |node| FoundKey::Node(node.clone())))
 }
 
 fn scalar(syntax: Syntax, value: &Value) -> String {
@@ -232,7 +232,7 @@ fn scalar(syntax: Syntax, value: &Value) -> String {
 fn insert(
     syntax: Syntax,
     text: &str,
-    path: &[Step],
+    path: &[PathStep],
     value: &Value,
     applied: &mut Applied,
     patch: &mut Patch,
@@ -259,8 +259,8 @@ fn insert(
     let rest = &path[depth..];
     applied.depth = depth;
     let is_flow = match (&parent.kind, rest.first()) {
-        (NodeKind::Map(_, form), Some(Step::Key(_))) => *form == Form::Flow,
-        (NodeKind::List(_, Form::Block), Some(Step::Entry(..))) => false,
+        (NodeKind::Map(_, form), Some(PathStep::Key(_))) => *form == NodeForm::Flow,
+        (NodeKind::List(_, NodeForm::Block), Some(PathStep::Entry(..))) => false,
         (NodeKind::Scalar(Value::Null), _) if syntax == Syntax::Yaml => false,
         _ => return Err(EditError::Shape(path_text(&path[..depth.max(1)]))),
     };
@@ -274,8 +274,8 @@ fn insert(
         let mut nested = Value::Null;
         set_in(&mut nested, inner, value);
         let key = match first {
-            Step::Key(key) => key,
-            Step::Entry(..) => return Err(EditError::Shape(path_text(path))),
+            PathStep::Key(key) => key,
+            PathStep::Entry(..) => return Err(EditError::Shape(path_text(path))),
         };
         applied.around = flow::insert(syntax, text, parent, key, &nested, patch);
     } else {
@@ -289,7 +289,7 @@ fn insert(
 }
 
 /// The path of what is to be removed: mappings that were made for the value and hold nothing else go with it.
-fn removed_path(syntax: Syntax, text: &str, applied: &Applied) -> Result<Vec<Step>, EditError> {
+fn removed_path(syntax: Syntax, text: &str, applied: &Applied) -> Result<Vec<PathStep>, EditError> {
     let path = &applied.path;
     if syntax == Syntax::Toml {
         return Ok(path.clone());
@@ -309,7 +309,7 @@ fn removed_path(syntax: Syntax, text: &str, applied: &Applied) -> Result<Vec<Ste
 fn remove(
     syntax: Syntax,
     text: &str,
-    path: &[Step],
+    path: &[PathStep],
     around: &Around,
     patch: &mut Patch,
 ) -> Result<(), EditError> {
@@ -322,17 +322,17 @@ fn remove(
     let parent = tree.find(parents).ok_or_else(shape)?;
     let at = parent.child(last).ok_or_else(shape)?;
     match &parent.kind {
-        NodeKind::Map(members, Form::Flow) => {
+        NodeKind::Map(members, NodeForm::Flow) => {
             flow::remove(syntax, text, members, at, around, patch);
             Ok(())
         }
-        NodeKind::Map(members, Form::Block) if syntax == Syntax::Dotenv => {
+        NodeKind::Map(members, NodeForm::Block) if syntax == Syntax::Dotenv => {
             let member = &members[at];
             remove_lines(text, member.start..member.value.span.end, patch);
             Ok(())
         }
-        NodeKind::Map(members, Form::Block) => yaml::remove_member(text, members, at, patch),
-        NodeKind::List(items, Form::Block) => yaml::remove_item(text, &items[at], patch),
+        NodeKind::Map(members, NodeForm::Block) => yaml::remove_member(text, members, at, patch),
+        NodeKind::List(items, NodeForm::Block) => yaml::remove_item(text, &items[at], patch),
         _ => Err(shape()),
     }
 }

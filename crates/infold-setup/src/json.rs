@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use crate::edit::SyntaxError;
 use crate::text::bom;
-use crate::tree::{Form, Member, Node, NodeKind};
+use crate::tree::{Member, Node, NodeForm, NodeKind};
 
 /// No configuration is nested deeper.
 const MAX_DEPTH: usize = 64;
 
 /// Parses a text.
 pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
-    let mut parser = Parser {
+    let mut parser = JsonParser {
         text,
         at: bom(text),
     };
@@ -26,19 +26,19 @@ pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
 
 /// Returns where the next thing begins that is neither white space nor a comment.
 pub(crate) fn skip(text: &str, at: usize) -> usize {
-    let mut parser = Parser { text, at };
+    let mut parser = JsonParser { text, at };
     match parser.skip() {
         Ok(()) => parser.at,
         Err(_) => text.len(),
     }
 }
 
-struct Parser<'a> {
+struct JsonParser<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Parser<'_> {
+impl JsonParser<'_> {
     fn error(&self, reason: impl Into<String>) -> SyntaxError {
         SyntaxError::at(self.text, self.at.min(self.text.len()), reason)
     }
@@ -90,7 +90,7 @@ impl Parser<'_> {
         loop {
             self.skip()?;
             if self.take('}') {
-                return Ok(NodeKind::Map(members, Form::Flow));
+                return Ok(NodeKind::Map(members, NodeForm::Flow));
             }
             let start = self.at;
             if !self.rest().starts_with('"') {
@@ -117,7 +117,7 @@ impl Parser<'_> {
         loop {
             self.skip()?;
             if self.take(']') {
-                return Ok(NodeKind::List(items, Form::Flow));
+                return Ok(NodeKind::List(items, NodeForm::Flow));
             }
             items.push(self.value(depth + 1)?);
             self.skip()?;

@@ -31,10 +31,10 @@ mod apply;
 mod diff;
 
 pub use agent::{
-    Agent, Change, Plan, PlanError, Surroundings, Target, Upstream, UpstreamProblem, empty,
-    is_loopback,
+    Agent, AgentTarget, NeededUpstream, Plan, PlanError, Surroundings, UpstreamProblem,
+    ValueChange, empty, is_loopback,
 };
-pub use apply::{ApplyError, FileChange, Restored, file_changes, undo_agent, write_agent};
+pub use apply::{ApplyError, PlannedFile, UndoneLines, file_changes, undo_agent, write_agent};
 pub use diff::diff;
 pub use edit::{
     Applied, Around, EditError, Syntax, SyntaxError, Unset, get, is_blank, path_text, read, set,
@@ -44,7 +44,7 @@ pub use file::{
     FileError, check_writable, missing_directories, read as read_file, remove as remove_file,
     replace as replace_file,
 };
-pub use lock::{Lock, LockError};
+pub use lock::{LockError, SetupLock};
 pub use mcp::{McpForm, ServerEntry};
-pub use state::{AgentRecord, FileRecord, State, StateError};
-pub use tree::Step;
+pub use state::{AgentRecord, FileRecord, SetupRecord, SetupRecordError};
+pub use tree::PathStep;

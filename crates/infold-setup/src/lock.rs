@@ -10,7 +10,7 @@ use crate::file::{FileError, io, missing_directories, remove};
 
 /// A lock beside the record; it ends with the process, and its file with the value.
 #[derive(Debug)]
-pub struct Lock {
+pub struct SetupLock {
     file: PathBuf,
     // Held open: the system's lock is that of this handle.
     _held: File,
@@ -33,15 +33,15 @@ pub enum LockError {
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-impl Lock {
+impl SetupLock {
     /// Locks a record, if others free it soon enough.
-    pub fn take(state_file: &Path, patience: Duration) -> Result<Lock, LockError> {
+    pub fn take(state_file: &Path, patience: Duration) -> Result<SetupLock, LockError> {
         let file = state_file.with_extension("lock");
         let directories = missing_directories(&file);
         let end = Instant::now() + patience;
         loop {
             if let Some(held) = attempt(&file)? {
-                return Ok(Lock {
+                return Ok(SetupLock {
                     file,
                     _held: held,
                     directories,
@@ -84,7 +84,7 @@ fn attempt(file: &Path) -> Result<Option<File>, FileError> {
     Ok(is_named.then_some(held))
 }
 
-impl Drop for Lock {
+impl Drop for SetupLock {
     fn drop(&mut self) {
         // Before it is freed, so that nobody else's is removed.
         let _ = remove(&self.file, &self.directories);

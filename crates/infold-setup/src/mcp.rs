@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::edit::Syntax;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 /// How an agent reaches the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,15 +42,15 @@ impl McpForm {
     }
 
     /// Where the server stands in the file.
-    pub fn path(self) -> Vec<Step> {
+    pub fn path(self) -> Vec<PathStep> {
         match self {
-            McpForm::Claude | McpForm::Gemini => Step::keys(&["mcpServers", "infold"]),
-            McpForm::Codex => Step::keys(&["mcp_servers", "infold"]),
-            McpForm::Goose => Step::keys(&["extensions", "infold"]),
-            McpForm::Opencode => Step::keys(&["mcp", "infold"]),
+            McpForm::Claude | McpForm::Gemini => PathStep::keys(&["mcpServers", "infold"]),
+            McpForm::Codex => PathStep::keys(&["mcp_servers", "infold"]),
+            McpForm::Goose => PathStep::keys(&["extensions", "infold"]),
+            McpForm::Opencode => PathStep::keys(&["mcp", "infold"]),
             McpForm::Continue => vec![
-                Step::Key("mcpServers".to_owned()),
-                Step::Entry("name".to_owned(), "infold".to_owned()),
+                PathStep::Key("mcpServers".to_owned()),
+                PathStep::Entry("name".to_owned(), "infold".to_owned()),
             ],
         }
     }

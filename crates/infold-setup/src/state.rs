@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::edit::{Applied, Around, Syntax};
 use crate::file::{self, FileError};
-use crate::lock::Lock;
-use crate::tree::Step;
+use crate::lock::SetupLock;
+use crate::tree::PathStep;
 
 /// What was done for each agent.
 #[derive(Clone, Debug, Default)]
-pub struct State {
+pub struct SetupRecord {
     /// One for each agent, in the order in which they were set up.
     pub agents: Vec<AgentRecord>,
     /// The unit of the server, if one was installed.
@@ -56,7 +56,7 @@ pub struct FileRecord {
 
 /// Why the record could not be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum StateError {
+pub enum SetupRecordError {
     /// The file.
     #[error(transparent)]
     File(#[from] FileError),
@@ -72,13 +72,13 @@ pub enum StateError {
 
 const VERSION: u64 = 1;
 
-impl State {
+impl SetupRecord {
     /// Reads the record; none is an empty one.
-    pub fn load(path: &Path) -> Result<State, StateError> {
+    pub fn load(path: &Path) -> Result<SetupRecord, SetupRecordError> {
         let Some(read) = file::read(path)? else {
-            return Ok(State::default());
+            return Ok(SetupRecord::default());
         };
-        let damaged = |reason: String| StateError::Damaged {
+        let damaged = |reason: String| SetupRecordError::Damaged {
             file: path.to_owned(),
             reason,
         };
@@ -89,7 +89,7 @@ impl State {
         }
         let agents = value["agents"].as_array().into_iter().flatten();
         let agents: Option<Vec<AgentRecord>> = agents.map(AgentRecord::from_json).collect();
-        Ok(State {
+        Ok(SetupRecord {
             agents: agents.ok_or_else(|| damaged("a member is missing".to_owned()))?,
             unit: value["unit"].as_str().map(PathBuf::from),
             unit_directories: paths(&value["unit_directories"]),
@@ -98,8 +98,8 @@ impl State {
     }
 
     /// Reads the record of what is to be changed under a lock.
-    pub fn load_locked(path: &Path, lock: &mut Lock) -> Result<State, StateError> {
-        let mut state = State::load(path)?;
+    pub fn load_locked(path: &Path, lock: &mut SetupLock) -> Result<SetupRecord, SetupRecordError> {
+        let mut state = SetupRecord::load(path)?;
         file::remove_leftover(path)?;
         for record in state.agents.iter().flat_map(|agent| &agent.files) {
             let names = record.backup.iter().chain([&record.file]);
@@ -115,7 +115,7 @@ impl State {
     }
 
     /// Writes the record; an empty one is removed.
-    pub fn save(&mut self, path: &Path) -> Result<(), StateError> {
+    pub fn save(&mut self, path: &Path) -> Result<(), SetupRecordError> {
         let current = file::read(path)?;
         if self.agents.is_empty() && self.unit.is_none() {
             return Ok(file::remove(path, &self.directories)?);
@@ -218,9 +218,9 @@ impl Syntax {
 }
 
 fn applied_to_json(applied: &Applied) -> Value {
-    let step = |step: &Step| match step {
-        Step::Key(key) => json!(key),
-        Step::Entry(key, text) => json!([key, text]),
+    let step = |step: &PathStep| match step {
+        PathStep::Key(key) => json!(key),
+        PathStep::Entry(key, text) => json!([key, text]),
     };
     let path: Vec<Value> = applied.path.iter().map(step).collect();
     json!({
@@ -231,8 +231,8 @@ fn applied_to_json(applied: &Applied) -> Value {
 
 fn applied_from_json(value: &Value) -> Option<Applied> {
     let step = |step: &Value| match step {
-        Value::String(key) => Some(Step::Key(key.clone())),
-        other => Some(Step::Entry(text(&other[0])?, text(&other[1])?)),
+        Value::String(key) => Some(PathStep::Key(key.clone())),
+        other => Some(PathStep::Entry(text(&other[0])?, text(&other[1])?)),
     };
     let path = value["path"].as_array()?.iter().map(step);
     Some(Applied {

@@ -6,36 +6,36 @@ pub(crate) use parser::parse;
 
 use serde_json::Value;
 
-use crate::edit::{Around, EditError, Found, path_text};
+use crate::edit::{Around, EditError, FoundKey, path_text};
 use crate::text::{Patch, bom, insert_lines, line_stop, remove_lines};
-use crate::tree::{Node, Step, set_in};
+use crate::tree::{Node, PathStep, set_in};
 
 /// The tables and values of a text, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Document {
-    tables: Vec<Table>,
-    entries: Vec<Entry>,
+pub(crate) struct TomlDocument {
+    tables: Vec<TomlTable>,
+    entries: Vec<TomlEntry>,
 }
 
 #[derive(Debug)]
-struct Table {
-    path: Vec<Step>,
+struct TomlTable {
+    path: Vec<PathStep>,
     start: usize,
     /// One of several of this name, `[[name]]`.
     is_element: bool,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TomlEntry {
     /// The index of its table; none for what stands before all tables.
     table: Option<usize>,
     /// From the root.
-    path: Vec<Step>,
+    path: Vec<PathStep>,
     start: usize,
     value: Node,
 }
 
-impl Document {
+impl TomlDocument {
     /// Returns the values without their places; of the tables of a list, the last.
     pub fn value(&self) -> Value {
         let mut root = Value::Object(serde_json::Map::new());
@@ -55,8 +55,8 @@ impl Document {
     }
 
     /// Returns the one value at a path, if it was written as one.
-    fn node(&self, path: &[Step]) -> Option<&Node> {
-        let plain = |entry: &&Entry| {
+    fn node(&self, path: &[PathStep]) -> Option<&Node> {
+        let plain = |entry: &&TomlEntry| {
             let is_element = |at: usize| self.tables[at].is_element;
             !entry.table.is_some_and(is_element) && path.starts_with(&entry.path)
         };
@@ -65,12 +65,12 @@ impl Document {
     }
 
     /// Finds what is at a path.
-    pub fn find(&self, path: &[Step]) -> Found {
+    pub fn find(&self, path: &[PathStep]) -> FoundKey {
         match self.node(path) {
-            Some(node) => Found::Node(node.clone()),
+            Some(node) => FoundKey::Node(node.clone()),
             None => match find_in(&self.value(), path) {
-                Some(value) => Found::Spread(value.clone()),
-                None => Found::Nothing,
+                Some(value) => FoundKey::Spread(value.clone()),
+                None => FoundKey::Nothing,
             },
         }
     }
@@ -79,12 +79,12 @@ impl Document {
     pub fn insert(
         &self,
         text: &str,
-        path: &[Step],
+        path: &[PathStep],
         value: &Value,
         patch: &mut Patch,
     ) -> Result<Around, EditError> {
         let (last, parents) = path.split_last().ok_or(EditError::Shape(String::new()))?;
-        let inside_value = |entry: &Entry| path.starts_with(&entry.path);
+        let inside_value = |entry: &TomlEntry| path.starts_with(&entry.path);
         if self.entries.iter().any(inside_value) {
             return Err(EditError::Shape(path_text(parents)));
         }
@@ -93,8 +93,8 @@ impl Document {
             return Ok(append_table(text, lines, patch));
         }
         let key = match last {
-            Step::Key(key) => key,
-            Step::Entry(..) => return Err(EditError::Shape(path_text(path))),
+            PathStep::Key(key) => key,
+            PathStep::Entry(..) => return Err(EditError::Shape(path_text(path))),
         };
         let line = vec![format!("{} = {}", quoted(key), literal(value))];
         let table = self
@@ -119,14 +119,14 @@ impl Document {
     pub fn remove(
         &self,
         text: &str,
-        path: &[Step],
+        path: &[PathStep],
         around: &Around,
         patch: &mut Patch,
     ) -> Result<(), EditError> {
         let shape = || EditError::Shape(path_text(path));
         let single = self.entries.iter().find(|entry| entry.path == path);
         if let Some(entry) = single {
-            let others = |other: &&Entry| other.table == entry.table && other.path != path;
+            let others = |other: &&TomlEntry| other.table == entry.table && other.path != path;
             let table = entry
                 .table
                 .filter(|_| self.entries.iter().filter(others).count() == 0);
@@ -202,14 +202,14 @@ fn append_table(text: &str, mut lines: Vec<String>, patch: &mut Patch) -> Around
 }
 
 fn table_lines<'a>(
-    path: &[Step],
+    path: &[PathStep],
     members: impl Iterator<Item = (&'a String, &'a Value)>,
 ) -> Vec<String> {
     let names: Vec<String> = path
         .iter()
         .map(|step| match step {
-            Step::Key(key) => quoted(key),
-            Step::Entry(_, text) => quoted(text),
+            PathStep::Key(key) => quoted(key),
+            PathStep::Entry(_, text) => quoted(text),
         })
         .collect();
     let mut lines = vec![format!("[{}]", names.join("."))];
@@ -231,9 +231,9 @@ fn quoted(key: &str) -> String {
     }
 }
 
-fn find_in<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
+fn find_in<'a>(value: &'a Value, path: &[PathStep]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.get(key),
-        Step::Entry(..) => None,
+        PathStep::Key(key) => value.get(key),
+        PathStep::Entry(..) => None,
     })
 }

@@ -19,14 +19,14 @@ pub enum NodeKind {
     /// A text, a number, a truth value or null.
     Scalar(Value),
     /// A list.
-    List(Vec<Node>, Form),
+    List(Vec<Node>, NodeForm),
     /// A mapping.
-    Map(Vec<Member>, Form),
+    Map(Vec<Member>, NodeForm),
 }
 
 /// How a list or a mapping is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum NodeForm {
     /// Between brackets, with commas.
     Flow,
     /// A line or more for each member.
@@ -46,18 +46,18 @@ pub struct Member {
 
 /// One step of a path to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// A key of a mapping.
     Key(String),
     /// The element of a list that is a mapping with this key and text.
     Entry(String, String),
 }
 
-impl Step {
+impl PathStep {
     /// A path of keys.
-    pub fn keys(keys: &[&str]) -> Vec<Step> {
+    pub fn keys(keys: &[&str]) -> Vec<PathStep> {
         keys.iter()
-            .map(|key| Step::Key((*key).to_owned()))
+            .map(|key| PathStep::Key((*key).to_owned()))
             .collect()
     }
 }
@@ -83,16 +83,18 @@ impl Node {
     }
 
     /// Returns the index of the child that a step leads to.
-    pub fn child(&self, step: &Step) -> Option<usize> {
+    pub fn child(&self, step: &PathStep) -> Option<usize> {
         match (&self.kind, step) {
             // The last of several keys of one name counts, as it does for those who read the file.
-            (NodeKind::Map(members, _), Step::Key(key)) => {
+            (NodeKind::Map(members, _), PathStep::Key(key)) => {
                 members.iter().rposition(|member| member.key == *key)
             }
-            (NodeKind::List(items, _), Step::Entry(key, text)) => items.iter().position(|item| {
-                let name = item.child(&Step::Key(key.clone()));
-                name.is_some_and(|at| item.at(at).value() == Value::String(text.clone()))
-            }),
+            (NodeKind::List(items, _), PathStep::Entry(key, text)) => {
+                items.iter().position(|item| {
+                    let name = item.child(&PathStep::Key(key.clone()));
+                    name.is_some_and(|at| item.at(at).value() == Value::String(text.clone()))
+                })
+            }
             _ => None,
         }
     }
@@ -107,7 +109,7 @@ impl Node {
     }
 
     /// Returns the value at a path.
-    pub fn find(&self, path: &[Step]) -> Option<&Node> {
+    pub fn find(&self, path: &[PathStep]) -> Option<&Node> {
         let Some((step, rest)) = path.split_first() else {
             return Some(self);
         };
@@ -125,13 +127,13 @@ impl Node {
 }
 
 /// Sets a value in a tree of values; what is missing on the way is made.
-pub(crate) fn set_in(tree: &mut Value, path: &[Step], value: &Value) {
+pub(crate) fn set_in(tree: &mut Value, path: &[PathStep], value: &Value) {
     let Some((step, rest)) = path.split_first() else {
         *tree = value.clone();
         return;
     };
     match step {
-        Step::Key(key) => {
+        PathStep::Key(key) => {
             if !tree.is_object() {
                 *tree = Value::Object(Map::new());
             }
@@ -143,7 +145,7 @@ pub(crate) fn set_in(tree: &mut Value, path: &[Step], value: &Value) {
                 );
             }
         }
-        Step::Entry(key, text) => {
+        PathStep::Entry(key, text) => {
             if !tree.is_array() {
                 *tree = Value::Array(Vec::new());
             }
@@ -160,12 +162,12 @@ pub(crate) fn set_in(tree: &mut Value, path: &[Step], value: &Value) {
 }
 
 /// Removes a value from a tree of values.
-pub(crate) fn remove_in(tree: &mut Value, path: &[Step]) {
+pub(crate) fn remove_in(tree: &mut Value, path: &[PathStep]) {
     let Some((step, rest)) = path.split_first() else {
         return;
     };
     match step {
-        Step::Key(key) => {
+        PathStep::Key(key) => {
             if let Some(object) = tree.as_object_mut() {
                 if rest.is_empty() {
                     object.remove(key);
@@ -174,7 +176,7 @@ pub(crate) fn remove_in(tree: &mut Value, path: &[Step]) {
                 }
             }
         }
-        Step::Entry(key, text) => {
+        PathStep::Entry(key, text) => {
             if let Some(items) = tree.as_array_mut()
                 && let Some(at) = items.iter().position(|item| item[key] == text.as_str())
             {

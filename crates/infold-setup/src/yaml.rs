@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::edit::{EditError, SyntaxError};
 use crate::text::{Patch, bom, insert_lines, line_start, line_stop, remove_lines};
-use crate::tree::{Form, Member, Node, NodeKind, Step};
+use crate::tree::{Member, Node, NodeForm, NodeKind, PathStep};
 
 /// No configuration is nested deeper.
 const MAX_DEPTH: usize = 64;
@@ -16,7 +16,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
     let body = &text[skipped..];
     let mut places: Vec<usize> = body.char_indices().map(|(at, _)| at + skipped).collect();
     places.push(text.len());
-    let mut builder = Builder {
+    let mut builder = YamlBuilder {
         text,
         open: Vec::new(),
         root: None,
@@ -34,7 +34,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
     }))
 }
 
-struct Builder<'a> {
+struct YamlBuilder<'a> {
     text: &'a str,
     open: Vec<Open>,
     root: Option<Node>,
@@ -42,7 +42,7 @@ struct Builder<'a> {
 
 struct Open {
     start: usize,
-    form: Form,
+    form: NodeForm,
     content: Content,
 }
 
@@ -51,7 +51,7 @@ enum Content {
     Map(Vec<Member>, Option<(String, usize)>),
 }
 
-impl Builder<'_> {
+impl YamlBuilder<'_> {
     fn add(&mut self, event: Event<'_>, span: std::ops::Range<usize>) -> Result<(), SyntaxError> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
@@ -90,8 +90,8 @@ impl Builder<'_> {
                         Content::Map(members, _) => NodeKind::Map(members, open.form),
                     };
                     let end = match open.form {
-                        Form::Flow => span.end,
-                        Form::Block => last_end(&kind).unwrap_or(open.start),
+                        NodeForm::Flow => span.end,
+                        NodeForm::Block => last_end(&kind).unwrap_or(open.start),
                     };
                     return self.put(Node {
                         span: open.start..end,
@@ -119,7 +119,11 @@ impl Builder<'_> {
         let is_flow = self.text[span.start..].starts_with(['{', '[']);
         self.open.push(Open {
             start: span.start,
-            form: if is_flow { Form::Flow } else { Form::Block },
+            form: if is_flow {
+                NodeForm::Flow
+            } else {
+                NodeForm::Block
+            },
             content,
         });
         Ok(())
@@ -177,16 +181,16 @@ pub(crate) fn insert(
     text: &str,
     parent: &Node,
     holder: Option<&Member>,
-    path: &[Step],
+    path: &[PathStep],
     value: &Value,
     patch: &mut Patch,
 ) -> Result<(), EditError> {
     let (column, after) = match (&parent.kind, holder) {
-        (NodeKind::Map(members, Form::Block), _) if !members.is_empty() => {
+        (NodeKind::Map(members, NodeForm::Block), _) if !members.is_empty() => {
             let column = members[0].start - line_start(text, members[0].start);
             (column, Some(stop(text, parent)))
         }
-        (NodeKind::List(items, Form::Block), _) if !items.is_empty() => {
+        (NodeKind::List(items, NodeForm::Block), _) if !items.is_empty() => {
             (dash(text, &items[0])?, Some(stop(text, parent)))
         }
         // A key whose value is left out.
@@ -262,7 +266,7 @@ pub(crate) fn remove_member(
     if !lead.is_empty() {
         return Err(EditError::Shape(member.key.clone()));
     }
-    let end = last_end(&NodeKind::Map(vec![member.clone()], Form::Block));
+    let end = last_end(&NodeKind::Map(vec![member.clone()], NodeForm::Block));
     remove_lines(text, member.start..end.unwrap_or(member.start), patch);
     Ok(())
 }
@@ -279,16 +283,16 @@ pub(crate) fn remove_item(text: &str, item: &Node, patch: &mut Patch) -> Result<
 }
 
 /// Writes a value below a path of keys as lines.
-fn render(path: &[Step], value: &Value, column: usize, lines: &mut Vec<String>) {
+fn render(path: &[PathStep], value: &Value, column: usize, lines: &mut Vec<String>) {
     let blank = " ".repeat(column);
     match path.split_first() {
-        Some((Step::Key(key), [])) => member(key, value, column, lines),
-        Some((Step::Key(key), rest)) => {
+        Some((PathStep::Key(key), [])) => member(key, value, column, lines),
+        Some((PathStep::Key(key), rest)) => {
             lines.push(format!("{blank}{}:", scalar(key)));
             render(rest, value, column + 2, lines);
         }
-        Some((Step::Entry(..), [])) => item(value, column, lines),
-        Some((Step::Entry(key, text), rest)) => {
+        Some((PathStep::Entry(..), [])) => item(value, column, lines),
+        Some((PathStep::Entry(key, text), rest)) => {
             lines.push(format!(
                 "{blank}- {}: {}",
                 scalar(key),

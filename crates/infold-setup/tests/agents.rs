@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use infold_setup::{
-    Agent, Plan, PlanError, ServerEntry, Step, Surroundings, Target, diff, empty, is_loopback, set,
+    Agent, AgentTarget, PathStep, Plan, PlanError, ServerEntry, Surroundings, diff, empty,
+    is_loopback, set,
 };
 
 /// A home directory in memory.
@@ -41,7 +42,7 @@ impl Home {
 
     fn plan_beside(&self, agent: Agent, others: &[(String, String)]) -> Result<Plan, PlanError> {
         let entry = ServerEntry::Command("infold".to_owned(), vec!["mcp".to_owned()]);
-        let to = Target {
+        let to = AgentTarget {
             base: "http://127.0.0.1:7333",
             mcp: Some(&entry),
         };
@@ -423,7 +424,7 @@ fn another_server_of_that_name_is_left() {
     assert!(
         plan.changes
             .iter()
-            .all(|change| change.path != Step::keys(&["mcpServers", "infold"]))
+            .all(|change| change.path != PathStep::keys(&["mcpServers", "infold"]))
     );
     assert!(plan.notes[0].contains("left as it is"), "{:?}", plan.notes);
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use infold_setup::{
-    Agent, ApplyError, FileError, Lock, Plan, Restored, State, Surroundings, Target, read_file,
-    undo_agent, write_agent,
+    Agent, AgentTarget, ApplyError, FileError, Plan, SetupLock, SetupRecord, Surroundings,
+    UndoneLines, read_file, undo_agent, write_agent,
 };
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl Home {
         };
         let mut plan = agent.plan(
             &at,
-            &Target {
+            &AgentTarget {
                 base: BASE,
                 mcp: None,
             },
@@ -71,11 +71,11 @@ impl Home {
         Ok(files.len())
     }
 
-    fn state(&self) -> State {
-        State::load(&self.path("state/setup.json")).expect("a record")
+    fn state(&self) -> SetupRecord {
+        SetupRecord::load(&self.path("state/setup.json")).expect("a record")
     }
 
-    fn undo(&self, agent: Agent) -> Vec<Restored> {
+    fn undo(&self, agent: Agent) -> Vec<UndoneLines> {
         let mut state = self.state();
         let done = undo_agent(agent.name(), &mut state, &self.path("state/setup.json"));
         done.expect("it is taken back")
@@ -135,8 +135,8 @@ fn what_was_there_is_there_again_and_what_was_made_is_gone() {
         fs::read_to_string(home.path(".claude/settings.json.before-infold")).expect("a copy"),
         "{\"model\": \"opus\"}"
     );
-    assert_eq!(home.undo(Agent::Claude), [Restored::Whole]);
-    assert_eq!(home.undo(Agent::Aider), [Restored::Removed]);
+    assert_eq!(home.undo(Agent::Claude), [UndoneLines::Whole]);
+    assert_eq!(home.undo(Agent::Aider), [UndoneLines::Removed]);
     home.undo(Agent::Gemini);
     home.undo(Agent::Codex);
     assert_eq!(home.all(), before);
@@ -150,7 +150,7 @@ fn only_our_lines_go_when_others_changed_the_file() {
     home.write(Agent::Codex).expect("written");
     let text = fs::read_to_string(&file).expect("text");
     fs::write(&file, text.replace("o3", "o4") + "\n[tui]\nx = 1\n").expect("edited");
-    assert_eq!(home.undo(Agent::Codex), [Restored::LinesRemoved]);
+    assert_eq!(home.undo(Agent::Codex), [UndoneLines::LinesRemoved]);
     assert_eq!(
         fs::read_to_string(&file).expect("text"),
         "model = \"o4\"\n\n[tui]\nx = 1\n"
@@ -168,7 +168,7 @@ fn lines_that_others_changed_are_left() {
     fs::write(&file, &text).expect("edited");
     assert_eq!(
         home.undo(Agent::Codex),
-        [Restored::Left(vec!["openai_base_url".to_owned()])]
+        [UndoneLines::Left(vec!["openai_base_url".to_owned()])]
     );
     assert_eq!(fs::read_to_string(&file).expect("text"), text);
     assert!(home.path(".codex/config.toml.before-infold").exists());
@@ -181,7 +181,7 @@ fn a_kill_between_record_and_file_leaves_nothing_unknown() {
     home.write(Agent::Codex).expect("written");
     // As if the file had not been replaced yet.
     fs::write(&file, "model = \"o3\"\n").expect("as it was");
-    assert_eq!(home.undo(Agent::Codex), [Restored::Nothing]);
+    assert_eq!(home.undo(Agent::Codex), [UndoneLines::Nothing]);
     assert_eq!(fs::read_to_string(&file).expect("text"), "model = \"o3\"\n");
     assert!(!home.path(".codex/config.toml.before-infold").exists());
 }
@@ -200,7 +200,7 @@ fn a_link_stays_and_its_target_is_changed() {
             .is_symlink()
     );
     assert!(fs::read_to_string(&target).expect("text").contains(BASE));
-    assert_eq!(home.undo(Agent::Codex), [Restored::Whole]);
+    assert_eq!(home.undo(Agent::Codex), [UndoneLines::Whole]);
     assert_eq!(home.all(), before);
 }
 
@@ -295,10 +295,10 @@ fn a_file_that_cannot_be_written_does_not_keep_the_others_from_being_taken_back(
     let done = home.undo(Agent::Continue);
     assert!(
         done.iter()
-            .any(|restored| matches!(restored, Restored::Failed(why) if why.contains("UTF-8"))),
+            .any(|restored| matches!(restored, UndoneLines::Failed(why) if why.contains("UTF-8"))),
         "{done:?}"
     );
-    assert!(done.contains(&Restored::Whole), "{done:?}");
+    assert!(done.contains(&UndoneLines::Whole), "{done:?}");
     assert!(
         fs::read_to_string(&config)
             .expect("text")
@@ -307,7 +307,7 @@ fn a_file_that_cannot_be_written_does_not_keep_the_others_from_being_taken_back(
     // What failed is known still.
     assert_eq!(home.state().agents[0].files.len(), 1);
     fs::remove_file(&own).expect("ours");
-    assert_eq!(home.undo(Agent::Continue), [Restored::Nothing]);
+    assert_eq!(home.undo(Agent::Continue), [UndoneLines::Nothing]);
     assert!(home.state().agents.is_empty());
 }
 
@@ -324,8 +324,8 @@ fn what_a_kill_left_of_a_file_goes_with_the_next_write_or_undo() {
     ];
     names.iter().for_each(|name| drop(home.file(name, "key")));
     let file = home.path("state/setup.json");
-    let mut lock = Lock::take(&file, Duration::ZERO).expect("free");
-    let mut state = State::load_locked(&file, &mut lock).expect("a record");
+    let mut lock = SetupLock::take(&file, Duration::ZERO).expect("free");
+    let mut state = SetupRecord::load_locked(&file, &mut lock).expect("a record");
     undo_agent("codex", &mut state, &file).expect("taken back");
     drop(lock);
     let left: Vec<_> = home.all().into_iter().map(|(path, ..)| path).collect();
@@ -341,13 +341,13 @@ fn what_a_kill_left_of_a_file_goes_with_the_next_write_or_undo() {
 fn a_record_is_locked_by_one_at_a_time() {
     let home = Home::new();
     let file = home.path("state/setup.json");
-    let lock = Lock::take(&file, Duration::ZERO).expect("free");
-    let error = Lock::take(&file, Duration::ZERO).expect_err("taken");
+    let lock = SetupLock::take(&file, Duration::ZERO).expect("free");
+    let error = SetupLock::take(&file, Duration::ZERO).expect_err("taken");
     assert!(
         error.to_string().contains("another `infold setup`"),
         "{error}"
     );
     drop(lock);
     assert!(!home.path("state").exists());
-    Lock::take(&file, Duration::ZERO).expect("free again");
+    SetupLock::take(&file, Duration::ZERO).expect("free again");
 }

@@ -1,6 +1,6 @@
 //! Whatever a configuration looks like: what was set is taken back byte for byte.
 
-use infold_setup::{Applied, Step, Syntax, Unset, get, set, unset};
+use infold_setup::{Applied, PathStep, Syntax, Unset, get, set, unset};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -262,13 +262,13 @@ impl Layout {
 }
 
 /// What setup sets.
-fn edits(syntax: Syntax) -> Vec<(Vec<Step>, Value)> {
+fn edits(syntax: Syntax) -> Vec<(Vec<PathStep>, Value)> {
     let url = json!("http://127.0.0.1:7333/v1");
-    let mut all = vec![(Step::keys(&["base_url"]), url.clone())];
+    let mut all = vec![(PathStep::keys(&["base_url"]), url.clone())];
     if syntax != Syntax::Dotenv {
         let server = json!({"command": "infold", "args": ["mcp"]});
-        all.push((Step::keys(&["mcp", "infold"]), server));
-        all.push((Step::keys(&["env", "base_url"]), url));
+        all.push((PathStep::keys(&["mcp", "infold"]), server));
+        all.push((PathStep::keys(&["env", "base_url"]), url));
     }
     all
 }
@@ -353,7 +353,7 @@ proptest! {
     ) {
         let before = layout.write(syntax, &members);
         let (after, done) = write(syntax, &before);
-        let path = Step::keys(&["added_later"]);
+        let path = PathStep::keys(&["added_later"]);
         if let Ok(Some((more, added))) = set(syntax, &after, &path, &json!("yes")) {
             let undone = undo(syntax, &more, &done);
             prop_assert_eq!(get(syntax, &undone, &path).expect("valid"), Some(json!("yes")));
@@ -441,7 +441,7 @@ fn what_is_not_valid_is_refused_with_its_place() {
             "line 2, column 1: `NAME=value` is expected",
         ),
     ] {
-        let error = set(syntax, text, &Step::keys(&["x"]), &json!("y")).expect_err(text);
+        let error = set(syntax, text, &PathStep::keys(&["x"]), &json!("y")).expect_err(text);
         assert!(error.to_string().starts_with(said), "{text:?}: {error}");
     }
 }
@@ -450,18 +450,18 @@ fn what_is_not_valid_is_refused_with_its_place() {
 fn lists_of_named_entries_are_edited() {
     let before = "models:\n  - name: a\n    apiBase: https://gw/v1 # corp\n  - name: b\n    provider: openai\n";
     let entry = |name: &str, key: &str| {
-        let entry = Step::Entry("name".to_owned(), name.to_owned());
+        let entry = PathStep::Entry("name".to_owned(), name.to_owned());
         vec![
-            Step::Key("models".to_owned()),
+            PathStep::Key("models".to_owned()),
             entry,
-            Step::Key(key.to_owned()),
+            PathStep::Key(key.to_owned()),
         ]
     };
     let mut text = before.to_owned();
     let mut done = Vec::new();
     let server = vec![
-        Step::Key("mcpServers".to_owned()),
-        Step::Entry("name".to_owned(), "infold".to_owned()),
+        PathStep::Key("mcpServers".to_owned()),
+        PathStep::Entry("name".to_owned(), "infold".to_owned()),
     ];
     for (path, value) in [
         (entry("a", "apiBase"), json!("http://B/v1")),
@@ -487,8 +487,8 @@ fn lists_of_named_entries_are_edited() {
 #[test]
 fn values_that_others_moved_about_but_did_not_change_are_taken_back() {
     let server = vec![
-        Step::Key("mcpServers".to_owned()),
-        Step::Entry("name".to_owned(), "infold".to_owned()),
+        PathStep::Key("mcpServers".to_owned()),
+        PathStep::Entry("name".to_owned(), "infold".to_owned()),
     ];
     let value = json!({"name": "infold", "command": "infold"});
     let (after, applied) = set(Syntax::Yaml, "a: b\nmcpServers:\n", &server, &value)
@@ -500,9 +500,9 @@ fn values_that_others_moved_about_but_did_not_change_are_taken_back() {
         "a: b\nmcpServers:\n# a comment\n"
     );
     let path = vec![
-        Step::Key("models".to_owned()),
-        Step::Entry("name".to_owned(), "a".to_owned()),
-        Step::Key("apiBase".to_owned()),
+        PathStep::Key("models".to_owned()),
+        PathStep::Entry("name".to_owned(), "a".to_owned()),
+        PathStep::Key("apiBase".to_owned()),
     ];
     let (_, applied) = set(
         Syntax::Yaml,
@@ -531,7 +531,7 @@ fn values_that_others_moved_about_but_did_not_change_are_taken_back() {
 
 #[test]
 fn a_block_at_the_end_without_a_line_end_keeps_its_value() {
-    let key = Step::keys(&["x"]);
+    let key = PathStep::keys(&["x"]);
     for text in ["k: |\n  no end", "k: >\n  no end"] {
         let error = set(Syntax::Yaml, text, &key, &json!("y")).expect_err(text);
         assert!(error.to_string().contains("without a line end"), "{error}");

@@ -28,7 +28,7 @@ const MAX_SAID_CHARS: usize = 300;
 type OnWait = Box<dyn FnMut(&str, Duration) + Send>;
 
 /// A server, and how it is asked.
-pub struct Api {
+pub struct ForgeApi {
     pub kind: SourceKind,
     pub server: RestServer,
     pub client: RestClient,
@@ -55,7 +55,7 @@ pub enum Repeat {
 }
 
 /// A request as it is described: the words of errors, and what is sent.
-pub struct ApiRequest<'a> {
+pub struct ForgeCall<'a> {
     /// The thing that is asked for, for errors: `repository o/r`.
     pub what: &'a str,
     pub method: Method,
@@ -73,7 +73,7 @@ enum Next {
     Fail(SourceError),
 }
 
-impl Api {
+impl ForgeApi {
     /// Reads a list page by page; `take` gets each page. Ends with the first error.
     pub async fn list(
         &mut self,
@@ -112,7 +112,7 @@ impl Api {
             None
         };
         let etag = cached.as_ref().and_then(|page| page.etag());
-        let request = ApiRequest {
+        let request = ForgeCall {
             what,
             method: Method::GET,
             url,
@@ -136,13 +136,13 @@ impl Api {
     }
 
     /// Sends a request until it is answered, as far as its repetition does no harm.
-    pub async fn send(&mut self, request: ApiRequest<'_>) -> Result<RestResponse, SourceError> {
+    pub async fn send(&mut self, request: ForgeCall<'_>) -> Result<RestResponse, SourceError> {
         self.send_with(request, None).await
     }
 
     async fn send_with(
         &mut self,
-        mut request: ApiRequest<'_>,
+        mut request: ForgeCall<'_>,
         etag: Option<HeaderValue>,
     ) -> Result<RestResponse, SourceError> {
         let (mut attempt, mut limits, mut redirects) = (0, 0, 0);
@@ -213,7 +213,7 @@ impl Api {
         Ok(())
     }
 
-    fn prepare(&self, request: &ApiRequest<'_>, etag: Option<HeaderValue>) -> RestRequest {
+    fn prepare(&self, request: &ForgeCall<'_>, etag: Option<HeaderValue>) -> RestRequest {
         let mut headers = HeaderMap::new();
         let json = HeaderValue::from_static("application/json");
         match self.kind {
@@ -242,7 +242,7 @@ impl Api {
     /// Decides what an answer means.
     fn judge(
         &self,
-        request: &ApiRequest<'_>,
+        request: &ForgeCall<'_>,
         answer: Result<RestResponse, RestError>,
         attempt: u32,
     ) -> Next {
@@ -299,7 +299,7 @@ impl Api {
     }
 
     /// Follows a redirect within the server. It keeps the method: a renamed repository is the same one.
-    fn redirect(&self, request: &ApiRequest<'_>, response: &RestResponse) -> Next {
+    fn redirect(&self, request: &ForgeCall<'_>, response: &RestResponse) -> Next {
         let location = response.headers.get("location");
         let location = location.and_then(|to| to.to_str().ok()).unwrap_or_default();
         match self.server.linked(&request.url, location) {

@@ -6,16 +6,16 @@ use std::fmt;
 use uuid::Uuid;
 
 use crate::comment::is_own;
-use crate::source::{Listing, Repository};
+use crate::source::{Repository, TaskPages};
 use crate::{Source, SourceError, SourceKind, SourceTask, task_text};
 
 /// A queue that tasks are handed to.
 pub trait TaskQueue: Send {
     /// Returns the entry of a task that was enqueued before, whatever became of it.
-    fn find(&mut self, task: &SourceTask) -> Result<Option<QueueEntry>, QueueError>;
+    fn find(&mut self, task: &SourceTask) -> Result<Option<QueuedTask>, QueueError>;
 
     /// Enqueues a task under its id. If there is one of this id, returns that one.
-    fn enqueue(&mut self, request: EnqueueRequest<'_>) -> Result<QueueEntry, QueueError>;
+    fn enqueue(&mut self, request: QueueRequest<'_>) -> Result<QueuedTask, QueueError>;
 }
 
 /// Why a queue did not take a task.
@@ -23,7 +23,7 @@ pub type QueueError = Box<dyn Error + Send + Sync>;
 
 /// A task that is to be enqueued.
 #[derive(Clone, Debug)]
-pub struct EnqueueRequest<'a> {
+pub struct QueueRequest<'a> {
     /// The id, which is the same at every fetch.
     pub uuid: Uuid,
     /// Where it came from.
@@ -34,7 +34,7 @@ pub struct EnqueueRequest<'a> {
 
 /// A task as a queue has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueEntry {
+pub struct QueuedTask {
     /// Its id.
     pub uuid: Uuid,
     /// Whether it was made by this call.
@@ -193,7 +193,7 @@ async fn fetch_repository(
         });
     }
     let label = source.labels.wanted.clone();
-    let mut listing = Listing::new(&label);
+    let mut listing = TaskPages::new(&label);
     let listed = source.list(repo, &mut listing).await;
     if listing.unreadable > 0 {
         report.problem(repo, FetchFault::Items(listing.unreadable));
@@ -242,7 +242,7 @@ async fn take(
         return Ok((fetched, Ok(())));
     }
     let entry = match known {
-        Some(entry) => QueueEntry {
+        Some(entry) => QueuedTask {
             is_new: false,
             ..entry
         },
@@ -269,13 +269,13 @@ async fn enqueue(
     source: &mut Source,
     task: &SourceTask,
     queue: &mut dyn TaskQueue,
-) -> Result<QueueEntry, FetchFault> {
+) -> Result<QueuedTask, FetchFault> {
     let mut comments = Vec::new();
     if task.comment_count > 0 {
         comments = source.comments(&task.reference()).await?;
         comments.retain(|comment| !comment.is_internal && !is_own(&comment.body));
     }
-    let request = EnqueueRequest {
+    let request = QueueRequest {
         uuid: task.uuid(),
         task,
         text: &task_text(task, &comments),

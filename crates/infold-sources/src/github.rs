@@ -4,16 +4,20 @@ use http::Method;
 use infold_provider::RestUrl;
 use infold_wire::{Json, quote};
 
-use crate::api::{Api, ApiRequest, Repeat};
+use crate::api::{ForgeApi, ForgeCall, Repeat};
 use crate::fields::{label_names, text};
-use crate::source::{Listing, Repository};
+use crate::source::{Repository, TaskPages};
 use crate::{SourceError, SourceKind, SourceTask, TaskComment, TaskRef, TaskType};
 
 /// How many items a page has, which is the most that GitHub gives.
 const PAGE_SIZE: &str = "100";
 
 /// Finds a repository. A renamed one is found by its old name too.
-pub async fn repository(api: &mut Api, owner: &str, name: &str) -> Result<Repository, SourceError> {
+pub async fn repository(
+    api: &mut ForgeApi,
+    owner: &str,
+    name: &str,
+) -> Result<Repository, SourceError> {
     let what = format!("repository {owner}/{name} that this token can see");
     let url = api.server.at(&["repos", owner, name], &[]);
     let response = api.get(&what, url, true).await?;
@@ -34,9 +38,9 @@ pub async fn repository(api: &mut Api, owner: &str, name: &str) -> Result<Reposi
 
 /// Lists open issues and pull requests with a label, the oldest first.
 pub async fn list(
-    api: &mut Api,
+    api: &mut ForgeApi,
     repo: &Repository,
-    listing: &mut Listing<'_>,
+    listing: &mut TaskPages<'_>,
 ) -> Result<(), SourceError> {
     let query = [
         ("state", "open"),
@@ -59,7 +63,7 @@ pub async fn list(
 
 /// Gets one issue or pull request.
 pub async fn task(
-    api: &mut Api,
+    api: &mut ForgeApi,
     repo: &Repository,
     task: &TaskRef,
 ) -> Result<SourceTask, SourceError> {
@@ -73,7 +77,7 @@ pub async fn task(
 
 /// Lists the comments of an issue or pull request, the oldest first.
 pub async fn comments(
-    api: &mut Api,
+    api: &mut ForgeApi,
     repo: &Repository,
     task: &TaskRef,
     take: &mut (dyn FnMut(TaskComment) + Send),
@@ -88,12 +92,12 @@ pub async fn comments(
 
 /// Posts a comment, once.
 pub async fn post_comment(
-    api: &mut Api,
+    api: &mut ForgeApi,
     repo: &Repository,
     task: &TaskRef,
     body: &str,
 ) -> Result<(), SourceError> {
-    let request = ApiRequest {
+    let request = ForgeCall {
         what: &format!("a comment on {task}"),
         method: Method::POST,
         url: issue_url(api, repo, task, &["comments"], &[]),
@@ -105,7 +109,7 @@ pub async fn post_comment(
 
 /// Adds a label, and takes others away.
 pub async fn relabel(
-    api: &mut Api,
+    api: &mut ForgeApi,
     repo: &Repository,
     task: &TaskRef,
     add: Option<&str>,
@@ -113,7 +117,7 @@ pub async fn relabel(
 ) -> Result<(), SourceError> {
     let what = format!("labels of {task}");
     if let Some(add) = add {
-        let request = ApiRequest {
+        let request = ForgeCall {
             what: &what,
             method: Method::POST,
             url: issue_url(api, repo, task, &["labels"], &[]),
@@ -123,7 +127,7 @@ pub async fn relabel(
         api.send(request).await?;
     }
     for label in remove {
-        let request = ApiRequest {
+        let request = ForgeCall {
             what: &what,
             method: Method::DELETE,
             url: issue_url(api, repo, task, &["labels", label], &[]),
@@ -140,7 +144,7 @@ pub async fn relabel(
 }
 
 fn issue_url(
-    api: &Api,
+    api: &ForgeApi,
     repo: &Repository,
     task: &TaskRef,
     below: &[&str],

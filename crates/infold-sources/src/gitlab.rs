@@ -4,16 +4,20 @@ use http::Method;
 use infold_provider::RestUrl;
 use infold_wire::{Json, quote};
 
-use crate::api::{Api, ApiRequest, Repeat};
+use crate::api::{ForgeApi, ForgeCall, Repeat};
 use crate::fields::{label_names, text};
-use crate::source::{Listing, Repository};
+use crate::source::{Repository, TaskPages};
 use crate::{SourceError, SourceKind, SourceTask, TaskComment, TaskRef, TaskType};
 
 /// How many items a page has, which is the most that GitLab gives.
 const PAGE_SIZE: &str = "100";
 
 /// Finds a project. Its id is used from here on: a moved project takes writes at its id alone.
-pub async fn repository(api: &mut Api, owner: &str, name: &str) -> Result<Repository, SourceError> {
+pub async fn repository(
+    api: &mut ForgeApi,
+    owner: &str,
+    name: &str,
+) -> Result<Repository, SourceError> {
     let path = format!("{owner}/{name}");
     let what = format!("project {path} that this token can see");
     let url = api.server.at(&["projects", &path], &[]);
@@ -34,9 +38,9 @@ pub async fn repository(api: &mut Api, owner: &str, name: &str) -> Result<Reposi
 
 /// Lists open issues, then merge requests, with a label, the oldest first.
 pub async fn list(
-    api: &mut Api,
+    api: &mut ForgeApi,
     repo: &Repository,
-    listing: &mut Listing<'_>,
+    listing: &mut TaskPages<'_>,
 ) -> Result<(), SourceError> {
     let kinds = [
         (TaskType::Issue, "issues"),
@@ -75,7 +79,7 @@ pub async fn list(
 
 /// Gets one issue or merge request.
 pub async fn task(
-    api: &mut Api,
+    api: &mut ForgeApi,
     repo: &Repository,
     task: &TaskRef,
 ) -> Result<SourceTask, SourceError> {
@@ -89,7 +93,7 @@ pub async fn task(
 
 /// Lists the notes of an issue or merge request, the oldest first.
 pub async fn comments(
-    api: &mut Api,
+    api: &mut ForgeApi,
     repo: &Repository,
     task: &TaskRef,
     take: &mut (dyn FnMut(TaskComment) + Send),
@@ -109,12 +113,12 @@ pub async fn comments(
 
 /// Posts a note, once.
 pub async fn post_comment(
-    api: &mut Api,
+    api: &mut ForgeApi,
     repo: &Repository,
     task: &TaskRef,
     body: &str,
 ) -> Result<(), SourceError> {
-    let request = ApiRequest {
+    let request = ForgeCall {
         what: &format!("a note on {task}"),
         method: Method::POST,
         url: item_url(api, repo, task, &["notes"], &[]),
@@ -126,7 +130,7 @@ pub async fn post_comment(
 
 /// Adds a label and takes others away, in one request.
 pub async fn relabel(
-    api: &mut Api,
+    api: &mut ForgeApi,
     repo: &Repository,
     task: &TaskRef,
     add: Option<&str>,
@@ -137,7 +141,7 @@ pub async fn relabel(
     if !remove.is_empty() {
         members.push(format!("\"remove_labels\":{}", quote(&remove.join(","))));
     }
-    let request = ApiRequest {
+    let request = ForgeCall {
         what: &format!("labels of {task}"),
         method: Method::PUT,
         url: item_url(api, repo, task, &[], &[]),
@@ -148,7 +152,7 @@ pub async fn relabel(
 }
 
 fn item_url(
-    api: &Api,
+    api: &ForgeApi,
     repo: &Repository,
     task: &TaskRef,
     below: &[&str],

@@ -33,12 +33,12 @@ mod comment;
 mod report;
 pub use error::SourceError;
 pub use fetch::{
-    EnqueueRequest, FetchFault, FetchOptions, FetchProblem, FetchReport, FetchedTask, QueueEntry,
-    QueueError, QueueStatus, TaskQueue, fetch,
+    FetchFault, FetchOptions, FetchProblem, FetchReport, FetchedTask, QueueError, QueueRequest,
+    QueueStatus, QueuedTask, TaskQueue, fetch,
 };
 pub use infold_provider::{RestLimits, RestServerError, RetryPolicy, Secret};
 pub use prompt::{revision_of, task_text};
 pub use report::{ReportOutcome, ResultStatus, TaskResult};
 pub use source::{Labels, Source, SourceOptions};
-pub use task::{SourceKind, SourceTask, TaskComment, TaskRef, TaskType, UnknownName};
+pub use task::{SourceKind, SourceTask, TaskComment, TaskRef, TaskType, UnknownKind};
 pub use text::visible;

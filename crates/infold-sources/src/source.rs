@@ -9,13 +9,13 @@ use http::HeaderName;
 use infold_provider::{RestClient, RestLimits, RestServer, RestServerError, RetryPolicy, Secret};
 use infold_wire::Json;
 
-use crate::api::Api;
+use crate::api::ForgeApi;
 use crate::etag_cache::EtagCache;
 use crate::{SourceError, SourceKind, SourceTask, TaskComment, TaskRef, github, gitlab};
 
 /// A server of issues and pull or merge requests.
 pub struct Source {
-    pub(crate) api: Api,
+    pub(crate) api: ForgeApi,
     pub(crate) labels: Labels,
     repositories: HashMap<(String, String), Repository>,
     /// The account of the token, once it was asked for; none if the server does not say.
@@ -104,7 +104,7 @@ impl fmt::Display for Repository {
 
 /// A list that is being read. A task that comes twice, because the list changed meanwhile, counts once.
 #[derive(Debug, Default)]
-pub(crate) struct Listing<'a> {
+pub(crate) struct TaskPages<'a> {
     pub label: &'a str,
     pub tasks: Vec<SourceTask>,
     /// Items that could not be read.
@@ -112,11 +112,11 @@ pub(crate) struct Listing<'a> {
     known: HashSet<String>,
 }
 
-impl<'a> Listing<'a> {
-    pub fn new(label: &'a str) -> Listing<'a> {
-        Listing {
+impl<'a> TaskPages<'a> {
+    pub fn new(label: &'a str) -> TaskPages<'a> {
+        TaskPages {
             label,
-            ..Listing::default()
+            ..TaskPages::default()
         }
     }
 
@@ -140,7 +140,7 @@ impl Source {
             SourceKind::Gitlab => (HeaderName::from_static("private-token"), token.to_owned()),
         };
         Ok(Source {
-            api: Api {
+            api: ForgeApi {
                 kind,
                 server: RestServer::new(&base, options.token, header)?,
                 client: RestClient::new(options.limits),
@@ -210,7 +210,7 @@ impl Source {
     pub(crate) async fn list(
         &mut self,
         repo: &Repository,
-        listing: &mut Listing<'_>,
+        listing: &mut TaskPages<'_>,
     ) -> Result<(), SourceError> {
         match self.kind() {
             SourceKind::Github => github::list(&mut self.api, repo, listing).await,

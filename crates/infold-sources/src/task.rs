@@ -51,19 +51,19 @@ impl SourceKind {
 /// A text names no kind of server or task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is none of {valid}")]
-pub struct UnknownName {
+pub struct UnknownKind {
     text: String,
     valid: &'static str,
 }
 
 impl FromStr for SourceKind {
-    type Err = UnknownName;
+    type Err = UnknownKind;
 
-    fn from_str(text: &str) -> Result<SourceKind, UnknownName> {
+    fn from_str(text: &str) -> Result<SourceKind, UnknownKind> {
         match text {
             "github" => Ok(SourceKind::Github),
             "gitlab" => Ok(SourceKind::Gitlab),
-            _ => Err(UnknownName {
+            _ => Err(UnknownKind {
                 text: text.to_owned(),
                 valid: "github, gitlab",
             }),
@@ -109,14 +109,14 @@ impl TaskType {
 }
 
 impl FromStr for TaskType {
-    type Err = UnknownName;
+    type Err = UnknownKind;
 
-    fn from_str(text: &str) -> Result<TaskType, UnknownName> {
+    fn from_str(text: &str) -> Result<TaskType, UnknownKind> {
         match text {
             "issue" => Ok(TaskType::Issue),
             "pull_request" => Ok(TaskType::PullRequest),
             "merge_request" => Ok(TaskType::MergeRequest),
-            _ => Err(UnknownName {
+            _ => Err(UnknownKind {
                 text: text.to_owned(),
                 valid: "issue, pull_request, merge_request",
             }),

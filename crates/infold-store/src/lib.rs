@@ -96,7 +96,7 @@ pub use lock::{Claim, Holder, host};
 pub use log::{FilesAt, Log, MissingLines, Tail};
 pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
-pub use redact::{RedactedFile, RedactedTask, Redaction, Target};
+pub use redact::{RedactTarget, RedactedFile, RedactedTask, Redaction};
 pub use redacted_copies::RedactedCopies;
 pub use redacted_digests::{RedactedDigests, TaskRedactions};
 pub use redacted_lines::RedactedLine;

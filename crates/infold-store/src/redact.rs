@@ -52,7 +52,7 @@ struct Search<'a> {
 
 /// The text to redact.
 #[derive(Clone, Copy)]
-pub enum Target<'a> {
+pub enum RedactTarget<'a> {
     /// All that messages say.
     Messages(&'a [Span]),
     /// The matches of a search, in these messages or in all.
@@ -126,7 +126,7 @@ type Family = Vec<FamilyMember>;
 
 impl Contexts {
     /// Says what [`Contexts::redact`] would do. Nothing is changed.
-    pub fn redactable(&self, id: Uuid, target: Target<'_>) -> Result<Redaction, TaskError> {
+    pub fn redactable(&self, id: Uuid, target: RedactTarget<'_>) -> Result<Redaction, TaskError> {
         let mut family = self.family(id, target)?;
         let found = self.select(id, target, &mut family)?;
         self.with_search(target, &family, |search, extent| {
@@ -142,7 +142,7 @@ impl Contexts {
     ///
     /// Messages belong to the task that holds them; what the tasks that continue it derived from them goes too. All these
     /// tasks are locked meanwhile. Nothing is changed if nothing is found.
-    pub fn redact(&self, id: Uuid, target: Target<'_>) -> Result<Redaction, TaskError> {
+    pub fn redact(&self, id: Uuid, target: RedactTarget<'_>) -> Result<Redaction, TaskError> {
         let staging = Staging::begin(self)?;
         let mut family = self.family(id, target)?;
         let mut locks = self.lock_all(&family)?;
@@ -177,16 +177,16 @@ impl Contexts {
     /// Calls `work` with what finds in texts beside messages what goes.
     fn with_search<T>(
         &self,
-        target: Target<'_>,
+        target: RedactTarget<'_>,
         family: &Family,
         work: impl FnOnce(Search<'_>, Extent) -> Result<T, TaskError>,
     ) -> Result<T, TaskError> {
         match target {
-            Target::Matches { find, .. } => {
+            RedactTarget::Matches { find, .. } => {
                 let known = KnownTexts::Matches(find);
                 work(Search { find, known }, Extent::Matches)
             }
-            Target::Messages(_) => {
+            RedactTarget::Messages(_) => {
                 let words = self.words(family)?;
                 let find = &|text: &str| words.find(text);
                 let known = KnownTexts::Words(&words);
@@ -242,7 +242,7 @@ impl Contexts {
     /// The tasks that share what is to go.
     ///
     /// A search is for all that share messages with the task; messages are in one task, and in those that continue it.
-    fn family(&self, id: Uuid, target: Target<'_>) -> Result<Family, TaskError> {
+    fn family(&self, id: Uuid, target: RedactTarget<'_>) -> Result<Family, TaskError> {
         let log = self.read(id)?;
         let mut line = vec![id];
         let mut parent = parent_of(&log);
@@ -254,8 +254,8 @@ impl Contexts {
             parent = parent_of(&self.read(task)?);
         }
         let root = match target {
-            Target::Matches { .. } => *line.last().unwrap_or(&id),
-            Target::Messages(spans) => {
+            RedactTarget::Matches { .. } => *line.last().unwrap_or(&id),
+            RedactTarget::Messages(spans) => {
                 let last = log.state().at().seq;
                 let first = spans.iter().map(|span| span.from().get()).min();
                 let first = first.unwrap_or(1);
@@ -319,12 +319,12 @@ impl Contexts {
     fn select(
         &self,
         id: Uuid,
-        target: Target<'_>,
+        target: RedactTarget<'_>,
         family: &mut Family,
     ) -> Result<Redaction, TaskError> {
         let spans = match target {
-            Target::Messages(spans) => Some(spans),
-            Target::Matches { within, .. } => within,
+            RedactTarget::Messages(spans) => Some(spans),
+            RedactTarget::Matches { within, .. } => within,
         };
         let line = lineage(family, id);
         let mut redaction = Redaction::default();
@@ -349,7 +349,7 @@ impl Contexts {
                 if !is_meant(seq) {
                     continue;
                 }
-                let Target::Matches { find, .. } = target else {
+                let RedactTarget::Matches { find, .. } = target else {
                     one.messages.insert(seq, 1);
                     continue;
                 };

@@ -311,10 +311,11 @@ fn what_a_fork_continues_is_known_though_its_first_event_is_damaged() {
         drop(writer);
         world.id = fork;
         let before = world.view().expect("a view");
-        world.change(EVENTS, 1, |line| match is_gone {
-            true => Vec::new(),
-            false => zeros(line),
-        });
+        world.change(
+            EVENTS,
+            1,
+            |line| if is_gone { Vec::new() } else { zeros(line) },
+        );
         let error = world.view().expect_err("its first event is damaged");
         assert!(
             error.to_string().contains("what the task continues"),

@@ -121,9 +121,10 @@ fn a_damaged_page_of_the_registry_is_no_end() {
             damaged[page * PAGE..(page + 1) * PAGE].fill(fill);
             fs::write(registry_path(copy.path()), &damaged).expect("written");
             let contexts = contexts(copy.path());
-            let contexts = match is_kept {
-                true => contexts.keeping().expect(&what),
-                false => contexts,
+            let contexts = if is_kept {
+                contexts.keeping().expect(&what)
+            } else {
+                contexts
             };
             works(&contexts, &what);
             // A page that nobody had to read is found by whoever looks at all of them.

@@ -143,8 +143,8 @@ fn they_go_with_a_reply_that_is_redacted() {
     };
     let reply: [Span; 1] = ["2".parse().expect("a span")];
     let targets = [
-        infold_store::Target::Messages(&reply),
-        infold_store::Target::Matches {
+        infold_store::RedactTarget::Messages(&reply),
+        infold_store::RedactTarget::Matches {
             within: None,
             find: &matches,
         },

@@ -557,9 +557,10 @@ fn a_row_goes_whose_directory_and_all_that_names_it_never_reached_the_disk() {
             // While a file names it, it is missed.
             let (registry, _) = world.contexts.repaired_registry().expect("a registry");
             assert!(registry.get(world.id).expect("a registry").is_some());
-            match empties {
-                true => fs::write(dir.join(name), "").expect("written"),
-                false => fs::remove_file(dir.join(name)).expect("removed"),
+            if empties {
+                fs::write(dir.join(name), "").expect("written")
+            } else {
+                fs::remove_file(dir.join(name)).expect("removed")
             }
         }
         let (registry, done) = world.contexts.repaired_registry().expect("a registry");

@@ -442,9 +442,10 @@ fn a_task_whose_directory_was_removed_is_not_listed() {
         let (stays, running, completed) = (world.task(), world.task(), world.task());
         let finished = world.contexts.finish(completed, &Outcome::Completed);
         finished.expect("completed");
-        let contexts = match is_kept {
-            true => world.contexts.clone().keeping().expect("a registry"),
-            false => world.contexts.clone(),
+        let contexts = if is_kept {
+            world.contexts.clone().keeping().expect("a registry")
+        } else {
+            world.contexts.clone()
         };
         for (place, id) in [("running", running), ("completed", completed)] {
             fs::remove_dir_all(world.dir(place, id)).expect("removed");

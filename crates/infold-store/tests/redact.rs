@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use infold_log::{EventId, Past as _, Seq, Span, View};
 use infold_store::{
     ChainIndex, ContentDigest, Contexts, Durability, Failure, Metadata, Outcome, PushError,
-    PushKey, Redaction, Target, TaskError, What, redacted_name,
+    PushKey, RedactTarget, Redaction, TaskError, What, redacted_name,
 };
 use infold_wire::Wire;
 use tempfile::TempDir;
@@ -30,7 +30,7 @@ fn hits(text: &str) -> Vec<Range<usize>> {
     found.map(|(at, hit)| at..at + hit.len()).collect()
 }
 
-const MATCHES: Target<'static> = Target::Matches {
+const MATCHES: RedactTarget<'static> = RedactTarget::Matches {
     within: None,
     find: &hits,
 };
@@ -64,7 +64,7 @@ fn spans(text: &str) -> Vec<Span> {
 
 fn redact(contexts: &Contexts, id: Uuid, seqs: &str) -> Redaction {
     contexts
-        .redact(id, Target::Messages(&spans(seqs)))
+        .redact(id, RedactTarget::Messages(&spans(seqs)))
         .expect("it can be done")
 }
 
@@ -230,7 +230,7 @@ fn what_stood_around_messages_does_not_come_back() {
     writer.append(&[say("user", "hello")]).expect("a message");
     drop(writer);
     for _ in 0..2 {
-        let target = Target::Matches {
+        let target = RedactTarget::Matches {
             within: None,
             find: &hits,
         };
@@ -292,7 +292,7 @@ fn a_stub_keeps_no_piece_of_what_was_redacted() {
         .mask_described(seq(3), 0, |_| format!(" first: pushing with {half}…"))
         .expect("a mask");
     drop(writer);
-    let target = Target::Matches {
+    let target = RedactTarget::Matches {
         within: None,
         find: &hits,
     };
@@ -447,7 +447,7 @@ fn a_message_that_is_not_there_is_named() {
     let id = secretive(&contexts);
     let before = holders(root.path());
     let error = contexts
-        .redact(id, Target::Messages(&spans("2..9")))
+        .redact(id, RedactTarget::Messages(&spans("2..9")))
         .unwrap_err();
     assert!(
         error
@@ -462,7 +462,7 @@ fn a_search_within_messages_leaves_the_others() {
     let (_root, contexts) = store();
     let id = secretive(&contexts);
     let within = spans("3");
-    let target = Target::Matches {
+    let target = RedactTarget::Matches {
         within: Some(&within),
         find: &hits,
     };
@@ -521,9 +521,10 @@ fn what_is_left_of_tasks_that_are_none_goes_too() {
         )
         .unwrap();
         fs::write(root.path().join("torn-chains-2.db"), "nothing").unwrap();
-        match is_whole {
-            true => redact(&contexts, id, "1..3"),
-            false => contexts.redact(id, MATCHES).unwrap(),
+        if is_whole {
+            redact(&contexts, id, "1..3")
+        } else {
+            contexts.redact(id, MATCHES).unwrap()
         };
         assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
         assert!(other.exists() && root.path().join("torn-chains-2.db").exists());
@@ -716,7 +717,7 @@ fn names_become_digests_and_stay_so() {
         let found = found.iter().flat_map(|word| text.match_indices(word));
         found.map(|(at, hit)| at..at + hit.len()).collect()
     };
-    let words = Target::Matches {
+    let words = RedactTarget::Matches {
         within: None,
         find: &word,
     };

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use infold_log::{Seq, Span};
 use infold_store::{
-    Contexts, Durability, Failure, Matching, Metadata, Purpose, SearchRequest, StoredSecret,
-    Target, Usage, What, redacted_name,
+    Contexts, Durability, Failure, Matching, Metadata, Purpose, RedactTarget, SearchRequest,
+    StoredSecret, Usage, What, redacted_name,
 };
 use infold_wire::Wire;
 use serde_json::json;
@@ -27,7 +27,7 @@ fn hits(text: &str) -> Vec<Range<usize>> {
     found.map(|(at, hit)| at..at + hit.len()).collect()
 }
 
-const MATCHES: Target<'static> = Target::Matches {
+const MATCHES: RedactTarget<'static> = RedactTarget::Matches {
     within: None,
     find: &hits,
 };
@@ -144,7 +144,7 @@ fn words_of_a_redacted_message_do_not_come_back_with_a_changed_prompt() {
     record_frame(&contexts, id, &system(1));
     let spans: [Span; 1] = ["1".parse().expect("a span")];
     contexts
-        .redact(id, Target::Messages(&spans))
+        .redact(id, RedactTarget::Messages(&spans))
         .expect("redacted");
     assert_gone(root.path(), "redacted");
     record_frame(&contexts, id, &system(2));
@@ -272,7 +272,7 @@ fn a_whole_redaction_leaves_what_we_say_around_an_excerpt() {
     drop(writer);
     let spans: [Span; 1] = ["3".parse().expect("a span")];
     contexts
-        .redact(id, Target::Messages(&spans))
+        .redact(id, RedactTarget::Messages(&spans))
         .expect("redacted");
     assert_gone(root.path(), "redacted");
     let log = contexts.read(id).expect("a log");
@@ -315,7 +315,7 @@ fn a_whole_redaction_leaves_the_heading_of_a_summary() {
         contexts.repair(id, &registry).expect("sidecars that fit");
         let spans: [Span; 1] = ["2".parse().expect("a span")];
         contexts
-            .redact(id, Target::Messages(&spans))
+            .redact(id, RedactTarget::Messages(&spans))
             .expect("redacted");
         assert_gone(root.path(), "redacted");
         let log = contexts.read(id).expect("a log");

@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use infold_log::Span;
-use infold_store::{ContentDigest, Contexts, Durability, Metadata, PushKey, StoredSecret, Target};
+use infold_store::{
+    ContentDigest, Contexts, Durability, Metadata, PushKey, RedactTarget, StoredSecret,
+};
 use infold_wire::Wire;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -107,7 +109,7 @@ fn a_pattern_that_goes_beyond_arguments_reaches_the_record_of_the_tool() {
             };
             let [call, result] = call_and_result(wire);
             let id = task_with(&contexts, &[user, call, result]);
-            let target = Target::Matches { within: None, find };
+            let target = RedactTarget::Matches { within: None, find };
             contexts.redact(id, target).expect("redacted");
             assert_gone(root.path(), &wire.to_string());
             let dir = contexts.place(id).expect("a directory");
@@ -136,7 +138,7 @@ fn a_pattern_over_the_only_member_of_a_result_reaches_the_record_of_the_tool() {
         let id = task_with(&contexts, &messages);
         let start = format!("\"{member}\":\"");
         let find = |text: &str| from_to(text, &start, Some(SECRET));
-        let target = Target::Matches {
+        let target = RedactTarget::Matches {
             within: None,
             find: &find,
         };
@@ -180,7 +182,7 @@ fn words_of_a_redacted_message_go_from_every_member_of_frames() {
     drop(writer);
     let spans: [Span; 1] = ["1".parse().expect("a span")];
     contexts
-        .redact(id, Target::Messages(&spans))
+        .redact(id, RedactTarget::Messages(&spans))
         .expect("redacted");
     assert_gone(root.path(), "redacted");
     let (mut writer, _) = contexts.write(id).expect("a writer");
@@ -218,7 +220,7 @@ fn the_redacted_key_of_a_push_is_not_written_again_for_another_task() {
     let other = contexts.create(Metadata::default()).expect("a task");
     let pushed = push(&contexts, one, &key, "hello");
     let find = |text: &str| from_to(text, SECRET, Some(SECRET));
-    let target = Target::Matches {
+    let target = RedactTarget::Matches {
         within: None,
         find: &find,
     };
@@ -261,7 +263,7 @@ fn who_looks_for_secrets_completes_a_redaction_that_was_killed() {
         let path = dir.join("messages.jsonl");
         let before = fs::read(&path).expect("messages");
         let spans: [Span; 1] = ["1".parse().expect("a span")];
-        let target = Target::Messages(&spans);
+        let target = RedactTarget::Messages(&spans);
         contexts.redact(id, target).expect("redacted");
         // As it was right after the decision.
         let staged = root.path().join("redacting").join(id.to_string());

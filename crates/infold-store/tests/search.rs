@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use infold_log::{Place, Role, Seq, Span};
 use infold_store::{
-    Contexts, Durability, Matching, Metadata, Outcome, SearchAnswer, SearchHit, SearchRequest,
-    Target,
+    Contexts, Durability, Matching, Metadata, Outcome, RedactTarget, SearchAnswer, SearchHit,
+    SearchRequest,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -214,7 +214,7 @@ fn an_answer_is_found_by_its_question() {
 fn a_fork_sees_what_it_continues() {
     let (_root, contexts) = store();
     let parent = task(&contexts, &work());
-    let at = infold_log::steer::Target::Message(7);
+    let at = infold_log::steer::RedactTarget::Message(7);
     let fork = contexts.fork(parent, Some(at)).expect("a fork");
     append(
         &contexts,
@@ -455,7 +455,7 @@ fn what_is_redacted_is_not_in_the_index() {
     );
     let seq = Seq::new(2).expect("a seq");
     contexts
-        .redact(id, Target::Messages(&[Span::one(seq)]))
+        .redact(id, RedactTarget::Messages(&[Span::one(seq)]))
         .expect("redacted");
     assert_eq!(holders(root.path(), "hunter2"), Vec::<PathBuf>::new());
     assert!(found(&contexts, "hunter2zebra").is_empty());

@@ -39,12 +39,12 @@ pub struct Forge {
 struct Shared {
     state: ForgeState,
     faults: Vec<PlannedFault>,
-    seen: Vec<ForgeCall>,
+    seen: Vec<ReceivedCall>,
 }
 
 /// A request that the server was sent, and the status of its reply.
 #[derive(Clone, Debug)]
-pub struct ForgeCall {
+pub struct ReceivedCall {
     /// The method.
     pub method: String,
     /// Path and query.
@@ -107,7 +107,7 @@ struct PlannedFault {
 }
 
 /// What becomes of a reply on its way.
-enum Delivery {
+enum ReplyDelivery {
     Whole,
     Lost,
     Cut,
@@ -182,13 +182,13 @@ impl Forge {
     }
 
     /// Returns the requests so far.
-    pub fn calls(&self) -> Vec<ForgeCall> {
+    pub fn calls(&self) -> Vec<ReceivedCall> {
         lock(&self.shared).seen.clone()
     }
 
     /// Returns how many requests of a method were sent whose address contains `part`.
     pub fn count(&self, method: &str, part: &str) -> usize {
-        let is_meant = |call: &&ForgeCall| call.method == method && call.target.contains(part);
+        let is_meant = |call: &&ReceivedCall| call.method == method && call.target.contains(part);
         lock(&self.shared).seen.iter().filter(is_meant).count()
     }
 
@@ -253,8 +253,8 @@ async fn handle(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> R
 }
 
 impl Shared {
-    fn answer(&mut self, mut request: ForgeRequest, body: &[u8]) -> (ForgeReply, Delivery) {
-        let mut delivery = Delivery::Whole;
+    fn answer(&mut self, mut request: ForgeRequest, body: &[u8]) -> (ForgeReply, ReplyDelivery) {
+        let mut delivery = ReplyDelivery::Whole;
         let mut fixed = None;
         for planned in &mut self.faults {
             let is_meant =
@@ -278,8 +278,8 @@ impl Shared {
                         body: body.clone(),
                     });
                 }
-                ForgeFault::LostReply => delivery = Delivery::Lost,
-                ForgeFault::CutReply => delivery = Delivery::Cut,
+                ForgeFault::LostReply => delivery = ReplyDelivery::Lost,
+                ForgeFault::CutReply => delivery = ReplyDelivery::Cut,
                 ForgeFault::Change(change) => change(&mut self.state),
             }
             break;
@@ -310,7 +310,7 @@ impl Shared {
                 String::from_utf8_lossy(value.as_bytes()).into_owned(),
             )
         };
-        self.seen.push(ForgeCall {
+        self.seen.push(ReceivedCall {
             method: request.method.to_string(),
             target: request.target.clone(),
             headers: request.headers.iter().map(header).collect(),
@@ -322,12 +322,12 @@ impl Shared {
 }
 
 /// Sends a reply; one that breaks names its whole length, and ends before it.
-fn deliver(reply: ForgeReply, delivery: Delivery) -> Response {
+fn deliver(reply: ForgeReply, delivery: ReplyDelivery) -> Response {
     let length = reply.body.len();
     let body = match delivery {
-        Delivery::Whole => Body::from(reply.body),
-        Delivery::Lost | Delivery::Cut => {
-            let sent = if matches!(delivery, Delivery::Cut) {
+        ReplyDelivery::Whole => Body::from(reply.body),
+        ReplyDelivery::Lost | ReplyDelivery::Cut => {
+            let sent = if matches!(delivery, ReplyDelivery::Cut) {
                 length / 2
             } else {
                 0
@@ -346,7 +346,7 @@ fn deliver(reply: ForgeReply, delivery: Delivery) -> Response {
             headers.append(name, value);
         }
     }
-    if !matches!(delivery, Delivery::Whole) {
+    if !matches!(delivery, ReplyDelivery::Whole) {
         headers.insert("content-length", HeaderValue::from(length.max(1)));
     }
     response

@@ -2,25 +2,25 @@
 
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
+use crate::failure::CallProblem;
 
 /// The arguments of a call.
 #[derive(Debug)]
-pub(crate) struct Arguments(Map<String, Value>);
+pub(crate) struct CallArguments(Map<String, Value>);
 
-impl Arguments {
+impl CallArguments {
     /// Reads arguments; an empty text has none.
-    pub fn parse(text: &str) -> Result<Arguments, Failure> {
+    pub fn parse(text: &str) -> Result<CallArguments, CallProblem> {
         if text.trim().is_empty() {
-            return Ok(Arguments(Map::new()));
+            return Ok(CallArguments(Map::new()));
         }
         match serde_json::from_str(text) {
-            Ok(Value::Object(members)) => Ok(Arguments(members)),
-            Ok(Value::Null) => Ok(Arguments(Map::new())),
-            Ok(_) => Err(Failure::new(
+            Ok(Value::Object(members)) => Ok(CallArguments(members)),
+            Ok(Value::Null) => Ok(CallArguments(Map::new())),
+            Ok(_) => Err(CallProblem::new(
                 "the arguments are not a JSON object: write them as {\"name\": value}",
             )),
-            Err(error) => Err(Failure::new(format!(
+            Err(error) => Err(CallProblem::new(format!(
                 "the arguments are not valid JSON ({error}): write the call again"
             ))),
         }
@@ -31,10 +31,10 @@ impl Arguments {
     }
 
     /// Refuses arguments that a tool does not have.
-    pub fn only(self, known: &[&str]) -> Result<Arguments, Failure> {
+    pub fn only(self, known: &[&str]) -> Result<CallArguments, CallProblem> {
         let unknown = self.0.keys().find(|name| !known.contains(&name.as_str()));
         match unknown {
-            Some(name) => Err(Failure::new(format!(
+            Some(name) => Err(CallProblem::new(format!(
                 "there is no argument `{name}` (known: {})",
                 known.join(", ")
             ))),
@@ -43,21 +43,23 @@ impl Arguments {
     }
 
     /// Returns a text that must be there.
-    pub fn text(&self, name: &str) -> Result<&str, Failure> {
+    pub fn text(&self, name: &str) -> Result<&str, CallProblem> {
         self.optional_text(name)?
-            .ok_or_else(|| Failure::new(format!("the argument `{name}` is missing")))
+            .ok_or_else(|| CallProblem::new(format!("the argument `{name}` is missing")))
     }
 
-    pub fn optional_text(&self, name: &str) -> Result<Option<&str>, Failure> {
+    pub fn optional_text(&self, name: &str) -> Result<Option<&str>, CallProblem> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(Failure::new(format!("the argument `{name}` is not a text"))),
+            Some(_) => Err(CallProblem::new(format!(
+                "the argument `{name}` is not a text"
+            ))),
         }
     }
 
     /// Returns a whole number from 1. Some models write numbers as texts.
-    pub fn count(&self, name: &str) -> Result<Option<u64>, Failure> {
+    pub fn count(&self, name: &str) -> Result<Option<u64>, CallProblem> {
         let number = match self.0.get(name) {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::String(text)) => text.trim().parse().ok(),
@@ -65,20 +67,20 @@ impl Arguments {
         };
         match number {
             Some(number @ 1..) => Ok(Some(number)),
-            _ => Err(Failure::new(format!(
+            _ => Err(CallProblem::new(format!(
                 "the argument `{name}` is not a whole number from 1"
             ))),
         }
     }
 
     /// Returns a flag; false if it is left out.
-    pub fn flag(&self, name: &str) -> Result<bool, Failure> {
+    pub fn flag(&self, name: &str) -> Result<bool, CallProblem> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(false),
             Some(Value::Bool(flag)) => Ok(*flag),
             Some(Value::String(text)) if text == "true" => Ok(true),
             Some(Value::String(text)) if text == "false" => Ok(false),
-            Some(_) => Err(Failure::new(format!(
+            Some(_) => Err(CallProblem::new(format!(
                 "the argument `{name}` is neither true nor false"
             ))),
         }
@@ -90,7 +92,7 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> String {
-        Arguments::parse(text).unwrap_err().reason
+        CallArguments::parse(text).unwrap_err().reason
     }
 
     #[test]
@@ -104,13 +106,19 @@ mod tests {
     #[test]
     fn nothing_is_no_arguments() {
         for text in ["", "  ", "null", "{}"] {
-            assert!(Arguments::parse(text).unwrap().into_members().is_empty());
+            assert!(
+                CallArguments::parse(text)
+                    .unwrap()
+                    .into_members()
+                    .is_empty()
+            );
         }
     }
 
     #[test]
     fn values_of_a_wrong_type_are_named() {
-        let arguments = Arguments::parse(r#"{"path":7,"limit":"x","all":1,"offset":0}"#).unwrap();
+        let arguments =
+            CallArguments::parse(r#"{"path":7,"limit":"x","all":1,"offset":0}"#).unwrap();
         assert!(arguments.text("path").is_err());
         assert!(arguments.count("limit").is_err());
         assert!(arguments.count("offset").is_err());
@@ -123,7 +131,7 @@ mod tests {
 
     #[test]
     fn numbers_and_flags_may_be_texts() {
-        let arguments = Arguments::parse(r#"{"limit":"12","all":"true","none":null}"#).unwrap();
+        let arguments = CallArguments::parse(r#"{"limit":"12","all":"true","none":null}"#).unwrap();
         assert_eq!(arguments.count("limit"), Ok(Some(12)));
         assert_eq!(arguments.flag("all"), Ok(true));
         assert_eq!(arguments.optional_text("none"), Ok(None));
@@ -131,7 +139,7 @@ mod tests {
 
     #[test]
     fn unknown_arguments_are_named() {
-        let arguments = Arguments::parse(r#"{"file":"a"}"#).unwrap();
+        let arguments = CallArguments::parse(r#"{"file":"a"}"#).unwrap();
         assert_eq!(
             arguments.only(&["path", "limit"]).unwrap_err().reason,
             "there is no argument `file` (known: path, limit)"

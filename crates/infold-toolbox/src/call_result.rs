@@ -5,7 +5,7 @@ use std::time::Duration;
 /// What a call gave. There is always one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallResult {
-    /// What the tool said, whole up to [`crate::Limits::max_result_bytes`]. Never empty: without output it says so.
+    /// What the tool said, whole up to [`crate::ToolLimits::max_result_bytes`]. Never empty: without output it says so.
     pub text: String,
     /// Whether it worked.
     pub status: CallStatus,

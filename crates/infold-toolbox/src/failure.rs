@@ -3,16 +3,16 @@
 /// Why a call did not work, as the model reads it: what is wrong and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub(crate) struct Failure {
+pub(crate) struct CallProblem {
     /// One line.
     pub reason: String,
     /// What the tool gave before, if anything.
     pub output: Option<String>,
 }
 
-impl Failure {
-    pub fn new(reason: impl Into<String>) -> Failure {
-        Failure {
+impl CallProblem {
+    pub fn new(reason: impl Into<String>) -> CallProblem {
+        CallProblem {
             reason: reason.into(),
             output: None,
         }

@@ -38,7 +38,7 @@ mod excerpt;
 pub use call_result::{CallResult, CallStatus};
 pub use excerpt::head_and_tail;
 pub use settings::{
-    CommandRule, Limits, McpServer, McpTransport, SettingsError, ToolboxSettings,
+    CommandRule, McpServer, McpTransport, SettingsError, ToolLimits, ToolboxSettings,
     split_command_line,
 };
 pub use tool::{ServerProblem, Tool, ToolList};

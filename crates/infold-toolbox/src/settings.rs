@@ -20,7 +20,7 @@ pub struct ToolboxSettings {
     /// Names of tools that the caller has itself; a server's tool of such a name is prefixed.
     pub reserved_names: Vec<String>,
     /// How much a call may take and give.
-    pub limits: Limits,
+    pub limits: ToolLimits,
     /// The environment of commands and servers, mostly that of this process. Variables that look like keys
     /// (`*_KEY`, `*_TOKEN`, `*SECRET*`, `*PASSWORD*`) are left out; a server gets those that its own
     /// [`McpTransport::Command`] names.
@@ -74,7 +74,7 @@ pub enum McpTransport {
 
 /// How much a call may take and give.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ToolLimits {
     /// The length of a result; what is longer is cut, with a mark that says so.
     pub max_result_bytes: usize,
     /// The size of a file that is read or edited.
@@ -87,9 +87,9 @@ pub struct Limits {
     pub max_server_tools: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ToolLimits {
+    fn default() -> ToolLimits {
+        ToolLimits {
             max_result_bytes: 64 << 20,
             max_file_bytes: 64 << 20,
             command_timeout: Duration::from_secs(120),

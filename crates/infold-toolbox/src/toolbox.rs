@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use crate::arguments::Arguments;
+use crate::arguments::CallArguments;
 use crate::catalog::{Catalog, ToolTarget};
 use crate::environment::without_secrets;
-use crate::failure::Failure;
+use crate::failure::CallProblem;
 use crate::mcp::{Listed, Server, SharedSettings};
 use crate::workspace::{Root, Workspace};
 use crate::{
@@ -120,22 +120,22 @@ impl Toolbox {
         self.result(done, started)
     }
 
-    async fn carry_out(&self, name: &str, arguments: &str) -> Result<String, Failure> {
+    async fn carry_out(&self, name: &str, arguments: &str) -> Result<String, CallProblem> {
         let own = self
             .workspace
             .as_ref()
             .filter(|workspace| workspace.has(name));
         if let Some(workspace) = own {
-            return workspace.call(name, Arguments::parse(arguments)?).await;
+            return workspace.call(name, CallArguments::parse(arguments)?).await;
         }
         let target = self.target(name).await?;
-        let arguments = Arguments::parse(arguments)?.into_members();
+        let arguments = CallArguments::parse(arguments)?.into_members();
         let server = &self.servers[target.server];
         server.call(&target.tool, arguments).await
     }
 
     /// Finds the tool of a server. Lists the servers first if that was never done, and again if one was not available.
-    async fn target(&self, name: &str) -> Result<ToolTarget, Failure> {
+    async fn target(&self, name: &str) -> Result<ToolTarget, CallProblem> {
         let known = self.catalog().clone();
         let target = known.as_ref().and_then(|catalog| catalog.target(name));
         if let Some(target) = target {
@@ -146,13 +146,13 @@ impl Toolbox {
             _ => self.list().await,
         };
         let target = catalog.target(name).cloned();
-        target.ok_or_else(|| Failure::new(catalog.describe_missing(name)))
+        target.ok_or_else(|| CallProblem::new(catalog.describe_missing(name)))
     }
 
-    fn result(&self, done: Result<String, Failure>, started: Instant) -> CallResult {
+    fn result(&self, done: Result<String, CallProblem>, started: Instant) -> CallResult {
         let (text, error) = match done {
             Ok(text) => (text, None),
-            Err(Failure { reason, output }) => {
+            Err(CallProblem { reason, output }) => {
                 let text = match output {
                     Some(output) if output.contains(&reason) => output,
                     Some(output) if !output.is_empty() => {

@@ -14,10 +14,10 @@ mod definitions;
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::arguments::Arguments;
+use crate::arguments::CallArguments;
 use crate::cancel::CancelFlag;
-use crate::failure::Failure;
-use crate::{CommandRule, Limits, Tool};
+use crate::failure::CallProblem;
+use crate::{CommandRule, Tool, ToolLimits};
 pub(crate) use root::Root;
 
 /// A directory whose files the tools read and write.
@@ -27,7 +27,7 @@ pub(crate) struct Workspace {
     commands: CommandRule,
     /// The environment of commands.
     environment: Vec<(OsString, OsString)>,
-    limits: Limits,
+    limits: ToolLimits,
     /// Held while a file is changed, so that of two edits none is lost.
     writes: Mutex<()>,
 }
@@ -43,7 +43,7 @@ impl Workspace {
         root: Root,
         commands: CommandRule,
         environment: Vec<(OsString, OsString)>,
-        limits: Limits,
+        limits: ToolLimits,
     ) -> Workspace {
         Workspace {
             root,
@@ -72,8 +72,8 @@ impl Workspace {
     pub async fn call(
         self: &Arc<Workspace>,
         name: &str,
-        arguments: Arguments,
-    ) -> Result<String, Failure> {
+        arguments: CallArguments,
+    ) -> Result<String, CallProblem> {
         let tool = match name {
             "read" => FileTool::Read,
             "write" => FileTool::Write,
@@ -88,7 +88,7 @@ impl Workspace {
         let done =
             tokio::task::spawn_blocking(move || workspace.use_files(tool, arguments, &context));
         done.await.unwrap_or_else(|error| {
-            Err(Failure::new(format!(
+            Err(CallProblem::new(format!(
                 "the tool `{name}` broke off: {error}"
             )))
         })
@@ -97,9 +97,9 @@ impl Workspace {
     fn use_files(
         &self,
         tool: FileTool,
-        arguments: Arguments,
+        arguments: CallArguments,
         context: &CallContext,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, CallProblem> {
         match tool {
             FileTool::Read => read::read(self, &arguments.only(read::ARGUMENTS)?, context),
             FileTool::Write => write::write(self, &arguments.only(write::WRITE_ARGUMENTS)?),

@@ -170,10 +170,7 @@ proptest! {
     ) {
         for from in Wire::ALL {
             let given = reply(from, &said);
-            let (sent, form) = match streams {
-                true => (stream_reply(from, &given, size).concat(), Delivery::Stream),
-                false => (write_reply(from, &given), Delivery::Whole),
-            };
+            let (sent, form) = if streams { (stream_reply(from, &given, size).concat(), Delivery::Stream) } else { (write_reply(from, &given), Delivery::Whole) };
             for to in Wire::ALL {
                 let (told, early) = relayed(from, to, &sent, form, &splits);
                 let heard = read(to, &told);

@@ -187,9 +187,10 @@ fn gist(text: &[u8]) -> Vec<String> {
     let message = Message::parse(&bytes).expect("a message");
     let role = message.role();
     if let Some(text) = message.content().and_then(|content| content.text()) {
-        return match text.is_empty() {
-            true => Vec::new(),
-            false => vec![format!("{role} text {text}")],
+        return if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![format!("{role} text {text}")]
         };
     }
     for block in message.blocks() {
@@ -375,10 +376,7 @@ proptest! {
     fn nothing_breaks_a_reader(at in any::<prop::sample::Index>(), which in 0_usize..13, byte in any::<u8>(), cut in any::<bool>()) {
         let mut bytes = fixtures()[which].2.to_vec();
         let at = at.index(bytes.len());
-        match cut {
-            true => bytes.truncate(at),
-            false => bytes[at] = byte,
-        }
+        if cut { bytes.truncate(at) } else { bytes[at] = byte }
         if let Ok(mut transcript) = open(&bytes, 16) {
             let mut all = Vec::new();
             while let Ok(Some(piece)) = transcript.next_chunk() {

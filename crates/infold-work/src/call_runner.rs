@@ -50,7 +50,7 @@ pub(crate) struct CallRunner<'a> {
 
 /// Why results could not be recorded.
 #[derive(Debug, thiserror::Error)]
-pub enum CallError {
+pub enum CallRecordError {
     /// The log could not be read or written.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -66,7 +66,7 @@ pub enum CallError {
 }
 
 /// What becomes of a call.
-enum Plan {
+enum CallPlan {
     /// It gets this result, and is not run.
     Known(Result<String, String>),
     /// It is run.
@@ -87,7 +87,7 @@ impl CallRunner<'_> {
         round: &LastRound,
         wire: Wire,
         listener: RunListener<'_>,
-    ) -> Result<Option<String>, CallError> {
+    ) -> Result<Option<String>, CallRecordError> {
         let pending = round.pending();
         let records = call_records(writer.log(), round.first)?;
         let share = MAX_RESULT_BYTES / pending.len().max(1);
@@ -104,12 +104,12 @@ impl CallRunner<'_> {
                 ));
             }
             let count = match &plan {
-                Plan::Known(_) => 1,
-                Plan::Run => self.batch(&pending[at..], &records),
+                CallPlan::Known(_) => 1,
+                CallPlan::Run => self.batch(&pending[at..], &records),
             };
             match plan {
-                Plan::Known(result) => results.push(result),
-                Plan::Run => {
+                CallPlan::Known(result) => results.push(result),
+                CallPlan::Run => {
                     let batch = &pending[at..at + count];
                     results.extend(self.run_batch(writer, batch, share, repeats, listener)?);
                 }
@@ -137,7 +137,7 @@ impl CallRunner<'_> {
         records: &HashMap<CallKey, CallRecord>,
         repeats: usize,
         listener: RunListener<'_>,
-    ) -> Result<Plan, CallError> {
+    ) -> Result<CallPlan, CallRecordError> {
         let (key, call) = (pending.key, &pending.call);
         let (outcome, result) = match records.get(&key) {
             Some(CallRecord::Ended(result)) => (CallOutcome::Restored, result.clone()),
@@ -159,7 +159,7 @@ impl CallRunner<'_> {
                     self.refusal(call)
                 };
                 let Some(told) = refusal else {
-                    return Ok(Plan::Run);
+                    return Ok(CallPlan::Run);
                 };
                 let result = Err(told.clone());
                 record_end(writer, key, call, &result, Duration::ZERO)?;
@@ -175,7 +175,7 @@ impl CallRunner<'_> {
             name: &call.name,
             outcome: &outcome,
         });
-        Ok(Plan::Known(result))
+        Ok(CallPlan::Known(result))
     }
 
     /// Returns what the model is told of a call that is not run; none if it is.
@@ -213,7 +213,7 @@ impl CallRunner<'_> {
         share: usize,
         repeats: usize,
         listener: RunListener<'_>,
-    ) -> Result<Vec<Result<String, String>>, CallError> {
+    ) -> Result<Vec<Result<String, String>>, CallRecordError> {
         for one in batch {
             record_start(writer, one.key, &one.call)?;
             listener(RunEvent::CallStarted {
@@ -272,7 +272,7 @@ impl CallRunner<'_> {
         writer: &mut Writer,
         seq: Seq,
         calls: &mut impl Iterator<Item = &'a ClientCall>,
-    ) -> Result<(), CallError> {
+    ) -> Result<(), CallRecordError> {
         let bytes = writer.log().message(seq)?;
         let Ok(message) = Message::parse(&bytes) else {
             return Ok(());

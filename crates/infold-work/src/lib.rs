@@ -32,12 +32,12 @@ mod end;
 mod worker;
 
 pub use built_in::NAMES as BUILT_IN_TOOLS;
-pub use call_runner::{CallError, CallOutcome};
+pub use call_runner::{CallOutcome, CallRecordError};
 pub use checkpoints::RunCheckpoints;
 pub use end::{EndMode, RunEnd};
 pub use lease::{LeaseKeeper, LeaseState, claim_request, new_owner};
 pub use limits::WorkLimits;
 pub use round::task_result;
 pub use run::{RunError, RunEvent, RunListener, RunModel, TaskRun};
-pub use tool_set::{ToolPolicy, ToolSet, ToolSetError};
+pub use tool_set::{TaskToolPolicy, ToolSet, ToolSetError};
 pub use worker::{Worker, WorkerError, WorkerEvent, WorkerSettings};

@@ -13,7 +13,7 @@ use infold_wire::{StopReason, render_text};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::call_runner::{CallError, CallRunner};
+use crate::call_runner::{CallRecordError, CallRunner};
 use crate::round::{LastRound, result_wire};
 use crate::tool_set::ToolSetError;
 use crate::{
@@ -109,7 +109,7 @@ pub enum RunError {
     Tools(#[from] ToolSetError),
     /// The results of calls could not be recorded.
     #[error(transparent)]
-    Calls(#[from] CallError),
+    Calls(#[from] CallRecordError),
     /// A message could not be appended.
     #[error(transparent)]
     Append(#[from] AppendError),

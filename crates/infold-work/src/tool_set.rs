@@ -19,15 +19,15 @@ use crate::built_in;
 
 /// A policy that decides which tools of the toolbox the model may see and call.
 #[derive(Clone, Debug)]
-pub struct ToolPolicy {
+pub struct TaskToolPolicy {
     policy: Arc<Policy>,
     validators: Arc<Validators>,
 }
 
-impl ToolPolicy {
+impl TaskToolPolicy {
     /// Applies a policy.
-    pub fn new(policy: Arc<Policy>) -> ToolPolicy {
-        ToolPolicy {
+    pub fn new(policy: Arc<Policy>) -> TaskToolPolicy {
+        TaskToolPolicy {
             policy,
             validators: Arc::default(),
         }
@@ -39,7 +39,7 @@ impl ToolPolicy {
 pub struct ToolSet {
     toolbox: Arc<Toolbox>,
     runtime: Handle,
-    policy: Option<ToolPolicy>,
+    policy: Option<TaskToolPolicy>,
     /// The tools of the toolbox, when they were last listed.
     listed: Vec<Tool>,
     /// Those of them that the policy shows, if there is one.
@@ -47,7 +47,7 @@ pub struct ToolSet {
 }
 
 /// What of the tools goes into a request.
-pub(crate) struct RequestTools {
+pub(crate) struct OfferedTools {
     /// The tools in the form of the wire.
     pub tools: String,
     /// What is recorded of them, under a policy.
@@ -78,7 +78,7 @@ const MAX_TOLD_NAMES: usize = 60;
 
 impl ToolSet {
     /// Offers the tools of a toolbox beside the built-in ones. The toolbox works on `runtime`.
-    pub fn new(toolbox: Toolbox, runtime: Handle, policy: Option<ToolPolicy>) -> ToolSet {
+    pub fn new(toolbox: Toolbox, runtime: Handle, policy: Option<TaskToolPolicy>) -> ToolSet {
         ToolSet {
             toolbox: Arc::new(toolbox),
             runtime,
@@ -89,7 +89,7 @@ impl ToolSet {
     }
 
     /// Returns the tools of the next request of a task.
-    pub(crate) fn offer(&mut self, log: &Log, wire: Wire) -> Result<RequestTools, ToolSetError> {
+    pub(crate) fn offer(&mut self, log: &Log, wire: Wire) -> Result<OfferedTools, ToolSetError> {
         let list = self.runtime.block_on(self.toolbox.tools());
         self.listed = list.tools;
         // The toolbox gives them other names, if it was told of these.
@@ -100,7 +100,7 @@ impl ToolSet {
         let json = Json::parse(defined.as_bytes())?;
         let (shown, line) = match &self.policy {
             None => (Some(defined.clone().into_bytes()), None),
-            Some(ToolPolicy { policy, validators }) => {
+            Some(TaskToolPolicy { policy, validators }) => {
                 let change = task_situation(log, log.state().shown(), infold_store::now())?;
                 let situation = policy.situation_with(&change)?;
                 let offered = OfferedTool::read_all(json);
@@ -121,7 +121,7 @@ impl ToolSet {
         let elements = Json::parse(&shown)?.elements();
         all.extend(elements.map(|tool| String::from_utf8_lossy(tool.bytes()).into_owned()));
         let all = format!("[{}]", all.join(","));
-        Ok(RequestTools {
+        Ok(OfferedTools {
             tools: convert_tools(Json::parse(all.as_bytes())?, wire)?,
             line,
             problems: list.problems,

@@ -210,9 +210,12 @@ impl Edits<'_> {
                 let name = from.file_name().unwrap().to_string_lossy().into_owned();
                 let flipped: String = name
                     .chars()
-                    .map(|letter| match letter.is_ascii_lowercase() {
-                        true => letter.to_ascii_uppercase(),
-                        false => letter.to_ascii_lowercase(),
+                    .map(|letter| {
+                        if letter.is_ascii_lowercase() {
+                            letter.to_ascii_uppercase()
+                        } else {
+                            letter.to_ascii_lowercase()
+                        }
                     })
                     .collect();
                 if flipped == ".git" {

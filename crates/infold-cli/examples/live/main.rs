@@ -124,13 +124,14 @@ fn beside() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe()?;
     let dir = own.parent().and_then(Path::parent).ok_or("no directory")?;
     let infold = dir.join("infold");
-    match infold.exists() {
-        true => Ok(infold),
-        false => Err(format!(
+    if infold.exists() {
+        Ok(infold)
+    } else {
+        Err(format!(
             "no {}: build it, or name one with --infold",
             infold.display()
         )
-        .into()),
+        .into())
     }
 }
 

@@ -14,7 +14,7 @@ pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7333/infold/mcp";
 
 /// An agent that takes servers of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Agent {
+pub enum McpAgent {
     /// Claude Code: .mcp.json
     Claude,
     /// Codex: ~/.codex/config.toml
@@ -57,24 +57,24 @@ fn program() -> String {
 }
 
 /// Prints the entry for an agent; where it belongs is said on standard error.
-pub fn print(agent: Agent, entry: &ServerEntry, out: &mut Output) -> CliResult {
+pub fn print(agent: McpAgent, entry: &ServerEntry, out: &mut Output) -> CliResult {
     let (form, place) = match agent {
-        Agent::Claude => (McpForm::Claude, claude_place(entry)),
-        Agent::Codex => (
+        McpAgent::Claude => (McpForm::Claude, claude_place(entry)),
+        McpAgent::Codex => (
             McpForm::Codex,
             "add this to ~/.codex/config.toml".to_owned(),
         ),
-        Agent::Gemini => (
+        McpAgent::Gemini => (
             McpForm::Gemini,
             "merge this into ~/.gemini/settings.json, or .gemini/settings.json of the project"
                 .to_owned(),
         ),
-        Agent::Goose => (
+        McpAgent::Goose => (
             McpForm::Goose,
             "add this to ~/.config/goose/config.yaml, below its `extensions:` if it has one"
                 .to_owned(),
         ),
-        Agent::Opencode => (
+        McpAgent::Opencode => (
             McpForm::Opencode,
             "merge this into opencode.json of the project, or ~/.config/opencode/opencode.json"
                 .to_owned(),

@@ -9,7 +9,7 @@ use infold_store::{Contexts, Metadata};
 use infold_toolbox::{
     CommandRule, McpServer, McpTransport, Toolbox, ToolboxSettings, split_command_line,
 };
-use infold_work::{BUILT_IN_TOOLS, ToolPolicy, ToolSet};
+use infold_work::{BUILT_IN_TOOLS, TaskToolPolicy, ToolSet};
 
 use crate::error::{CliError, CliResult};
 use crate::model_call::ModelCall;
@@ -45,7 +45,7 @@ pub fn tool_set(
     let handle = call.runtime.handle();
     let handle = handle.ok_or_else(|| CliError::provider("the runtime was shut down"))?;
     let policy = config.tools.as_ref();
-    let policy = policy.map(|tools| ToolPolicy::new(tools.policy.clone()));
+    let policy = policy.map(|tools| TaskToolPolicy::new(tools.policy.clone()));
     Ok(ToolSet::new(toolbox, handle, policy))
 }
 

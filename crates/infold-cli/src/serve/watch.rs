@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use infold_serve::{Listener, LiveEvent, LiveItem};
+use infold_serve::{EventListener, LiveEvent, LiveItem};
 use uuid::Uuid;
 
 use crate::output::{count, note, number};
 
 /// Prints folds as they happen, until the server ends.
-pub async fn print_folds(mut listener: Listener) {
+pub async fn print_folds(mut listener: EventListener) {
     while let Some(heard) = listener.next().await {
         if let LiveItem::Event(change) = heard
             && let Some(text) = describe_fold(&change)
@@ -44,7 +44,7 @@ struct Activity {
 
 impl TaskActivity {
     /// Counts messages and folds, until the server ends.
-    pub async fn watch(self, mut listener: Listener) {
+    pub async fn watch(self, mut listener: EventListener) {
         while let Some(heard) = listener.next().await {
             if let LiveItem::Event(change) = heard {
                 let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! `infold setup --check`: which agents go through, and why others do not.
 
-use infold_setup::{Agent, ApplyError, State, file_changes};
+use infold_setup::{Agent, ApplyError, SetupRecord, file_changes};
 use serde_json::json;
 
 use super::{Context, programs, server};
@@ -9,7 +9,7 @@ use crate::error::{CliError, CliResult};
 use crate::output::{BAD, DIM, GOOD, Output, paint};
 
 /// Prints a line for each agent, and the reasons below it.
-pub fn run(context: &Context<'_>, state: &State, out: &mut Output) -> CliResult {
+pub fn run(context: &Context<'_>, state: &SetupRecord, out: &mut Output) -> CliResult {
     let found = context.found()?;
     let server = server::probe(context.port);
     let mut missing = 0;
@@ -57,7 +57,7 @@ pub fn run(context: &Context<'_>, state: &State, out: &mut Output) -> CliResult 
 fn reasons(
     context: &Context<'_>,
     agent: Agent,
-    state: &State,
+    state: &SetupRecord,
     server: &CliResult<server::Listener>,
 ) -> (Vec<String>, Vec<String>) {
     let (mut reasons, mut notes) = (Vec::new(), Vec::new());

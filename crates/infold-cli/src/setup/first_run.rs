@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use infold::Config;
-use infold_setup::{Agent, State};
+use infold_setup::{Agent, SetupRecord};
 use infold_store::Contexts;
 use jiff::Timestamp;
 
@@ -76,7 +76,7 @@ impl Here {
                 ..Here::default()
             };
         };
-        let state = State::load(&context.state_file).unwrap_or_default();
+        let state = SetupRecord::load(&context.state_file).unwrap_or_default();
         let is_found = |agent: &Agent| !programs::find(*agent).is_empty();
         let found: Vec<Agent> = Agent::ALL.into_iter().filter(is_found).collect();
         let set_up = Agent::ALL.into_iter();

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use infold_setup::{Agent, State, Syntax, get, read};
+use infold_setup::{Agent, SetupRecord, Syntax, get, read};
 use serde_json::Value;
 
 use super::scripted_model::{SENTENCE, ScriptedModel};
@@ -36,7 +36,7 @@ const KEY: &str = "no-key-is-needed";
 ///
 /// Nothing of what is stored elsewhere is used: no login, no history. The copies point to a proxy of
 /// their own with a temporary directory of tasks, behind which a scripted model answers.
-pub fn prove(context: &Context<'_>, agent: Agent, state: &State) -> Proof {
+pub fn prove(context: &Context<'_>, agent: Agent, state: &SetupRecord) -> Proof {
     let Some(program) = programs::find(agent).into_iter().next() else {
         return Proof::Skipped(format!("{} is not on the path", agent.programs()[0]));
     };
@@ -142,7 +142,7 @@ fn copy(
 fn value(copies: &[(PathBuf, Syntax)], name: &str, path: &[&str]) -> Option<String> {
     let (file, syntax) = copies.iter().find(|(file, _)| file.ends_with(name))?;
     let text = std::fs::read_to_string(file).ok()?;
-    match get(*syntax, &text, &infold_setup::Step::keys(path)).ok()?? {
+    match get(*syntax, &text, &infold_setup::PathStep::keys(path)).ok()?? {
         Value::String(text) => Some(text),
         other => Some(other.to_string()),
     }

@@ -1,6 +1,6 @@
 //! Prints what is to be changed for an agent, or why nothing is.
 
-use infold_setup::{Agent, ApplyError, FileChange, diff};
+use infold_setup::{Agent, ApplyError, PlannedFile, diff};
 use serde_json::{Value, json};
 
 use crate::config::with_tilde;
@@ -12,11 +12,11 @@ pub fn report_changes(
     out: &mut Output,
     agent: Agent,
     state: &str,
-    files: &[FileChange],
+    files: &[PlannedFile],
     notes: &[String],
 ) -> CliResult {
     if out.is_json() {
-        let file = |change: &FileChange| json!({"file": change.file.display().to_string(), "diff": diff(&change.before, &change.after)});
+        let file = |change: &PlannedFile| json!({"file": change.file.display().to_string(), "diff": diff(&change.before, &change.after)});
         let files: Vec<Value> = files.iter().map(file).collect();
         return out.object(
             &json!({"agent": agent.name(), "state": state, "files": files, "notes": notes}),

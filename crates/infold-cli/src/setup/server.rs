@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use infold_setup::{State, missing_directories, remove_file};
+use infold_setup::{SetupRecord, missing_directories, remove_file};
 use serde_json::json;
 
 use super::Context;
@@ -58,7 +58,7 @@ fn is_infold(mut stream: TcpStream, port: u16) -> bool {
 pub fn start(
     context: &Context<'_>,
     listener: Listener,
-    state: &mut State,
+    state: &mut SetupRecord,
     out: &mut Output,
 ) -> CliResult {
     if listener == Listener::Infold {
@@ -116,9 +116,10 @@ pub fn start(
     }
     let done = systemctl(&["daemon-reload"]) && systemctl(&["enable", "--now", "infold.service"]);
     if !done || !answers(context.port) {
-        let what = match done {
-            true => "systemd started the server, and it does not answer",
-            false => "systemd did not start the server",
+        let what = if done {
+            "systemd started the server, and it does not answer"
+        } else {
+            "systemd did not start the server"
         };
         return Err(CliError::no(what).hint(format!(
             "`systemctl --user status infold` says why; or run: infold {command}"
@@ -145,14 +146,15 @@ fn answers(port: u16) -> bool {
 /// A word as a shell takes it.
 fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=".contains(c);
-    match word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
 /// Stops the server and removes its unit, if setup installed it.
-pub fn remove(state: &mut State, state_file: &Path, out: &mut Output) -> CliResult {
+pub fn remove(state: &mut SetupRecord, state_file: &Path, out: &mut Output) -> CliResult {
     let Some(unit) = state.unit.take() else {
         return Ok(());
     };
@@ -207,9 +209,10 @@ fn write_unit(unit: &Path, words: &[String]) -> std::io::Result<()> {
 fn unit_word(word: &str, is_quoted: bool) -> String {
     let is_quoted = is_quoted || word.contains(|c: char| c.is_whitespace() || "\"'\\;".contains(c));
     let word = word.replace('%', "%%").replace('$', "$$");
-    match is_quoted {
-        true => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
-        false => word,
+    if is_quoted {
+        format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
+    } else {
+        word
     }
 }
 

@@ -145,9 +145,10 @@ impl World {
         let ran = self.run(lane, &["verify", &task.to_string(), "--json"]);
         assert!(matches!(ran.code, Some(0 | 1)), "verify: {}", ran.err);
         let problems = ran.object()["problems"].clone();
-        match problems.as_array().is_some_and(Vec::is_empty) {
-            true => String::new(),
-            false => problems.to_string(),
+        if problems.as_array().is_some_and(Vec::is_empty) {
+            String::new()
+        } else {
+            problems.to_string()
         }
     }
 

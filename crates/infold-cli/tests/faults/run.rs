@@ -70,9 +70,10 @@ impl<'a> Lane<'a> {
     fn new(world: &'a World, number: usize, seed: u64) -> Lane<'a> {
         let mixed = number >= PROVIDERS.len();
         let wire = PROVIDERS[number % PROVIDERS.len()].2;
-        let name = match mixed {
-            true => "mixed".to_owned(),
-            false => wire.name().to_owned(),
+        let name = if mixed {
+            "mixed".to_owned()
+        } else {
+            wire.name().to_owned()
         };
         let scripted = Arc::new(Mutex::new(HashMap::new()));
         let server = server(&name, seed, Arc::clone(&scripted));
@@ -351,13 +352,15 @@ fn server(name: &str, seed: u64, scripted: Arc<Mutex<HashMap<String, u64>>>) -> 
             .lock()
             .expect("nobody fails")
             .insert(text.clone(), number);
-        let step = match lot.chance(20) {
-            true => Step::think(words(&mut lot, 20), text),
-            false => Step::say(text),
+        let step = if lot.chance(20) {
+            Step::think(words(&mut lot, 20), text)
+        } else {
+            Step::say(text)
         };
-        match lot.chance(20) {
-            true => step.in_pieces(9).pausing(Duration::from_millis(1)),
-            false => step,
+        if lot.chance(20) {
+            step.in_pieces(9).pausing(Duration::from_millis(1))
+        } else {
+            step
         }
     };
     Server::start(Script::decide(decide).model(model).faults(faults))

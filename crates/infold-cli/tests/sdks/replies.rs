@@ -181,9 +181,10 @@ pub fn decide(wires: &[Wire]) -> impl FnMut(&Seen) -> Step + Send + 'static {
         };
         let found = known.get(&(wire, model.as_str()));
         let found = found.unwrap_or_else(|| panic!("no reply is scripted for {wire} {model}"));
-        match streams {
-            true => found.streamed.clone(),
-            false => found.whole.clone(),
+        if streams {
+            found.streamed.clone()
+        } else {
+            found.whole.clone()
         }
     }
 }

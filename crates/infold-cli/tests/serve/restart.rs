@@ -59,9 +59,10 @@ fn fifty_conversations_survive_two_kills_and_a_stop() {
         let all = CLIENTS * TURNS;
         for (share, kills) in [(all / 5, true), (all * 2 / 5, false), (all * 7 / 10, true)] {
             until("the clients go on", || done.load(Relaxed) >= share);
-            match kills {
-                true => house.kill(),
-                false => house.stop(),
+            if kills {
+                house.kill()
+            } else {
+                house.stop()
             }
             house.start();
         }

@@ -97,9 +97,10 @@ impl Talk {
         if answer.status != 200 || !answer.whole {
             return None;
         }
-        let form = match self.stream {
-            true => Delivery::Stream,
-            false => Delivery::Whole,
+        let form = if self.stream {
+            Delivery::Stream
+        } else {
+            Delivery::Whole
         };
         let mut reader = ReplyReader::new(self.wire, form);
         reader.push(&answer.body, &mut |_| {}).ok()?;

@@ -20,9 +20,12 @@ fn told(house: &House, what: &str) -> Vec<Value> {
 
 #[test]
 fn each_request_is_told_with_its_task_and_its_folds() {
-    let hangs_up = |seen: &Seen| match seen.text().contains("and now?") {
-        true => Step::hang_up(),
-        false => Step::model(),
+    let hangs_up = |seen: &Seen| {
+        if seen.text().contains("and now?") {
+            Step::hang_up()
+        } else {
+            Step::model()
+        }
     };
     let server = Server::start(Script::decide(hangs_up));
     let house = House::with(&server, 3_000);

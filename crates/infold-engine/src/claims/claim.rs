@@ -62,7 +62,7 @@ impl Mismatch {
 
 /// The context of a sentence in the summary.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Surroundings {
+pub struct ClaimContext {
     /// Whether the sentence before is about what the user said.
     pub follows_claim: bool,
     /// Whether it is an item of a list that a claim or a heading announces.
@@ -70,7 +70,7 @@ pub struct Surroundings {
 }
 
 /// Returns the claims of a sentence; none if it is not about the user's words.
-pub fn read_claims(sentence: &str, around: Surroundings) -> Vec<UserClaim> {
+pub fn read_claims(sentence: &str, around: ClaimContext) -> Vec<UserClaim> {
     let cited = cited_seq(sentence);
     let mut text = sentence.to_owned();
     blank_citations(&mut text);
@@ -271,7 +271,7 @@ fn stop_reporting_words(words: &mut [Word], cue: &Cue) -> bool {
 }
 
 /// Says whether a sentence announces a list of what was said: "The user wanted:", "Specifically:" behind a claim.
-pub fn announces_list(sentence: &str, around: Surroundings) -> bool {
+pub fn announces_list(sentence: &str, around: ClaimContext) -> bool {
     let bare = sentence.trim_end().trim_end_matches(['*', '_']);
     if !bare.ends_with([':', '：']) {
         return false;

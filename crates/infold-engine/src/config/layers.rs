@@ -3,7 +3,7 @@
 use super::problem::ConfigError;
 use super::reader::{ConfigReader, EnvLookup};
 use super::restricted::{RestrictedKey, restrict};
-use super::yaml::{self, LineProblem, Node, NodeKind};
+use super::yaml::{self, LineProblem, YamlKind, YamlNode};
 use super::{Config, environment, sections};
 use crate::profile::Origin;
 
@@ -91,8 +91,10 @@ impl Config {
 }
 
 /// Merges all files into one tree, and takes out of each what it may not set.
-fn merge(layers: &[ConfigSource<'_>]) -> Result<(Option<Node>, Vec<RestrictedKey>), LineProblem> {
-    let mut merged: Option<Node> = None;
+fn merge(
+    layers: &[ConfigSource<'_>],
+) -> Result<(Option<YamlNode>, Vec<RestrictedKey>), LineProblem> {
+    let mut merged: Option<YamlNode> = None;
     let mut ignored = Vec::new();
     for (file, layer) in layers.iter().enumerate() {
         let Some(mut root) = yaml::parse(layer.text, file)? else {
@@ -116,7 +118,7 @@ fn merge(layers: &[ConfigSource<'_>]) -> Result<(Option<Node>, Vec<RestrictedKey
 
 /// Drops the key of a provider to which the upper file gives another address: a key belongs to one
 /// address and is not sent to another.
-fn drop_keys_of_moved_providers(below: &mut Node, top: &mut Node) {
+fn drop_keys_of_moved_providers(below: &mut YamlNode, top: &mut YamlNode) {
     let (Some(below), Some(top)) = (below.get_mut("llm"), top.get_mut("llm")) else {
         return;
     };
@@ -124,7 +126,7 @@ fn drop_keys_of_moved_providers(below: &mut Node, top: &mut Node) {
         let moved = |key: &str| ["base_url", "provider"].contains(&key);
         if provider.value.members().iter().any(|it| moved(&it.key))
             && let Some(node) = below.get_mut(&provider.key)
-            && let NodeKind::Map(members) = &mut node.kind
+            && let YamlKind::Map(members) = &mut node.kind
         {
             members.retain(|member| member.key != "api_key");
         }
@@ -132,11 +134,11 @@ fn drop_keys_of_moved_providers(below: &mut Node, top: &mut Node) {
 }
 
 /// Keeps redaction on: a project's file, trusted or not, does not switch off what the user switched on.
-fn keep_redacting(below: &mut Node, top: &mut Node) {
-    let is = |node: &Node, word: &str| matches!(&node.kind, NodeKind::Scalar { text, .. } if text == word);
+fn keep_redacting(below: &mut YamlNode, top: &mut YamlNode) {
+    let is = |node: &YamlNode, word: &str| matches!(&node.kind, YamlKind::Scalar { text, .. } if text == word);
     let redact = below.get_mut("redact");
     let is_on = redact.is_some_and(|node| is(node, "true"));
-    if let NodeKind::Map(members) = &mut top.kind
+    if let YamlKind::Map(members) = &mut top.kind
         && is_on
     {
         members.retain(|member| member.key != "redact" || !is(&member.value, "false"));
@@ -144,16 +146,16 @@ fn keep_redacting(below: &mut Node, top: &mut Node) {
 }
 
 /// Makes `summarizer: model` and `summarizer: {timeout: 60}` both mappings, so that they merge.
-fn align_summarizers(below: &mut Node, top: &mut Node) {
+fn align_summarizers(below: &mut YamlNode, top: &mut YamlNode) {
     let (Some(below), Some(top)) = (below.get_mut("summarizer"), top.get_mut("summarizer")) else {
         return;
     };
-    let is_map = |node: &Node| matches!(node.kind, NodeKind::Map(_));
+    let is_map = |node: &YamlNode| matches!(node.kind, YamlKind::Map(_));
     if is_map(below) == is_map(top) {
         return;
     }
     for node in [below, top] {
-        if matches!(node.kind, NodeKind::Scalar { .. }) && !node.is_null() {
+        if matches!(node.kind, YamlKind::Scalar { .. }) && !node.is_null() {
             *node = node.clone().with_key("use");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::reader::{ConfigReader, Section, value_problem};
 use super::sections::is_http;
-use super::yaml::{Node, NodeKind};
+use super::yaml::{YamlKind, YamlNode};
 use super::{ConfigProblem, Secret};
 use crate::profile::{Origin, Setting};
 
@@ -51,15 +51,15 @@ const KEYS: &str = "mcp_server_name command args env url headers timeout";
 const COMMAND: &str = "a command, or a list of its words";
 
 /// Reads the servers: a list of them with their names, or a mapping of names to them.
-pub(super) fn read(reader: &mut ConfigReader<'_>, node: &Node) -> Vec<McpServerConfig> {
-    let servers: Vec<(Option<&str>, &Node)> = match &node.kind {
-        NodeKind::List(nodes) => nodes.iter().map(|node| (None, node)).collect(),
-        NodeKind::Map(members) => members
+pub(super) fn read(reader: &mut ConfigReader<'_>, node: &YamlNode) -> Vec<McpServerConfig> {
+    let servers: Vec<(Option<&str>, &YamlNode)> = match &node.kind {
+        YamlKind::List(nodes) => nodes.iter().map(|node| (None, node)).collect(),
+        YamlKind::Map(members) => members
             .iter()
             .map(|member| (Some(member.key.as_str()), &member.value))
             .collect(),
-        NodeKind::Scalar { .. } if node.is_null() => Vec::new(),
-        NodeKind::Scalar { .. } => {
+        YamlKind::Scalar { .. } if node.is_null() => Vec::new(),
+        YamlKind::Scalar { .. } => {
             let found = "something else".to_owned();
             reader.report(
                 node.line,
@@ -76,7 +76,7 @@ pub(super) fn read(reader: &mut ConfigReader<'_>, node: &Node) -> Vec<McpServerC
 fn read_server(
     reader: &mut ConfigReader<'_>,
     name: Option<&str>,
-    node: &Node,
+    node: &YamlNode,
 ) -> Option<McpServerConfig> {
     let origin = reader.origin(node.line);
     let path = name.map_or("mcp_servers".to_owned(), |name| {
@@ -133,7 +133,7 @@ fn is_name(name: &str) -> bool {
 fn read_command(section: &mut Section<'_, '_, '_>) -> Option<McpCommand> {
     let args = read_words(section, "args");
     let member = section.get("command")?;
-    if let NodeKind::List(_) = member.value.kind {
+    if let YamlKind::List(_) = member.value.kind {
         let mut words = read_words(section, "command")?;
         words.extend(args.unwrap_or_default());
         return (!words.is_empty()).then_some(McpCommand::Words(words));
@@ -151,7 +151,7 @@ fn read_command(section: &mut Section<'_, '_, '_>) -> Option<McpCommand> {
 fn read_words(section: &mut Section<'_, '_, '_>, key: &str) -> Option<Vec<String>> {
     let member = section.get(key)?;
     let path = section.path(key);
-    let NodeKind::List(nodes) = &member.value.kind else {
+    let YamlKind::List(nodes) = &member.value.kind else {
         let problem = value_problem(&path, "a list of words", "something else".to_owned());
         section.reader.report(member.value.line, problem);
         return None;

@@ -4,7 +4,7 @@ use super::ConfigSource;
 use super::problem::{ConfigError, ConfigProblem, nearest};
 use super::sections::TOKENS;
 use super::tokens;
-use super::yaml::{FileLine, Member, Node, NodeKind};
+use super::yaml::{FileLine, YamlKind, YamlMember, YamlNode};
 use crate::profile::{Origin, Setting};
 
 /// Looks up a variable of the environment.
@@ -22,7 +22,7 @@ pub(super) struct ConfigReader<'a> {
 pub(super) struct Section<'r, 'a, 'n> {
     pub reader: &'r mut ConfigReader<'a>,
     path: String,
-    members: &'n [Member],
+    members: &'n [YamlMember],
 }
 
 /// A text with its variables filled in.
@@ -59,8 +59,8 @@ impl<'a> ConfigReader<'a> {
     }
 
     /// Opens a mapping with any keys; null counts as an empty one.
-    pub fn open<'r, 'n>(&'r mut self, path: &str, node: &'n Node) -> Section<'r, 'a, 'n> {
-        if !node.is_null() && !matches!(node.kind, NodeKind::Map(_)) {
+    pub fn open<'r, 'n>(&'r mut self, path: &str, node: &'n YamlNode) -> Section<'r, 'a, 'n> {
+        if !node.is_null() && !matches!(node.kind, YamlKind::Map(_)) {
             let key = if path.is_empty() { "the file" } else { path };
             let problem = value_problem(key, "a mapping of keys to values", written(node));
             self.report(node.line, problem);
@@ -76,7 +76,7 @@ impl<'a> ConfigReader<'a> {
     pub fn section<'r, 'n>(
         &'r mut self,
         path: &str,
-        node: &'n Node,
+        node: &'n YamlNode,
         keys: &str,
     ) -> Section<'r, 'a, 'n> {
         let keys: Vec<&str> = keys.split(' ').collect();
@@ -89,7 +89,7 @@ impl<'a> ConfigReader<'a> {
         section
     }
 
-    pub fn report_unknown(&mut self, path: &str, member: &Member, valid: &[&str]) {
+    pub fn report_unknown(&mut self, path: &str, member: &YamlMember, valid: &[&str]) {
         let place = match path {
             "" => "here".to_owned(),
             path => format!("in `{path}`"),
@@ -104,8 +104,8 @@ impl<'a> ConfigReader<'a> {
     }
 
     /// Returns a scalar with its variables filled in; none if it is null.
-    pub fn scalar(&mut self, key: &str, node: &Node, expected: &str) -> Option<Scalar> {
-        let NodeKind::Scalar { text, is_plain } = &node.kind else {
+    pub fn scalar(&mut self, key: &str, node: &YamlNode, expected: &str) -> Option<Scalar> {
+        let YamlKind::Scalar { text, is_plain } = &node.kind else {
             self.report(node.line, value_problem(key, expected, written(node)));
             return None;
         };
@@ -127,7 +127,7 @@ impl<'a> ConfigReader<'a> {
     }
 
     /// Finds the line of a variable in a text that may have many lines.
-    fn line_of_variable(&self, node: &Node, problem: &ConfigProblem) -> FileLine {
+    fn line_of_variable(&self, node: &YamlNode, problem: &ConfigProblem) -> FileLine {
         let sought = match problem {
             ConfigProblem::Unset(name) => format!("${{{name}"),
             _ => "${".to_owned(),
@@ -143,11 +143,11 @@ impl<'a> ConfigReader<'a> {
 }
 
 impl<'n> Section<'_, '_, 'n> {
-    pub fn get(&self, key: &str) -> Option<&'n Member> {
+    pub fn get(&self, key: &str) -> Option<&'n YamlMember> {
         self.members.iter().find(|member| member.key == key)
     }
 
-    pub fn members(&self) -> &'n [Member] {
+    pub fn members(&self) -> &'n [YamlMember] {
         self.members
     }
 
@@ -204,7 +204,7 @@ impl<'n> Section<'_, '_, 'n> {
             is_known.then(|| scalar.text.clone())
         });
         if let (Some(member), [error]) = (self.get(key), &mut self.reader.errors[errors..])
-            && let NodeKind::Scalar { text, .. } = &member.value.kind
+            && let YamlKind::Scalar { text, .. } = &member.value.kind
             && let ConfigProblem::Value { nearest: near, .. } = &mut error.problem
             && !has_variables(text)
         {
@@ -251,16 +251,16 @@ pub(super) fn value_problem(key: &str, expected: &str, found: String) -> ConfigP
 }
 
 /// Returns a value as it was written: never what a variable holds, which may be a key.
-fn written(node: &Node) -> String {
+fn written(node: &YamlNode) -> String {
     match &node.kind {
-        NodeKind::Scalar { text, is_plain } => {
+        YamlKind::Scalar { text, is_plain } => {
             // The part before an `@` may be a password.
             let text = text.rsplit_once('@').map_or(&**text, |(_, rest)| rest);
             let kind = if *is_plain { "" } else { "the text " };
             format!("{kind}`{}`", one_line(text))
         }
-        NodeKind::List(_) => "a list".to_owned(),
-        NodeKind::Map(_) => "a mapping".to_owned(),
+        YamlKind::List(_) => "a list".to_owned(),
+        YamlKind::Map(_) => "a mapping".to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Takes out of an untrusted file the keys that it may not set.
 
 use super::entries::without_credentials;
-use super::yaml::{Node, NodeKind};
+use super::yaml::{YamlKind, YamlNode};
 
 /// A key that counts only in a file that the user trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub struct RestrictedKey {
 /// no key, no directory, nothing that is deleted or left unrecorded. A text with a variable is
 /// removed too: prompts are sent to a provider, and the variable may hold a key. `below` is the
 /// tree of the files below.
-pub(super) fn restrict(root: &mut Node, below: Option<&Node>) -> Vec<RestrictedKey> {
-    let sections = below.map_or(&[][..], Node::members);
+pub(super) fn restrict(root: &mut YamlNode, below: Option<&YamlNode>) -> Vec<RestrictedKey> {
+    let sections = below.map_or(&[][..], YamlNode::members);
     let llm = sections.iter().find(|member| member.key == "llm");
     let providers = llm.map_or(&[][..], |llm| llm.value.members()).iter();
     let providers = providers.map(|member| member.key.as_str());
@@ -55,8 +55,8 @@ struct Restriction<'a> {
 }
 
 impl Restriction<'_> {
-    fn filter(&mut self, node: &mut Node) {
-        if let NodeKind::Map(members) = &mut node.kind {
+    fn filter(&mut self, node: &mut YamlNode) {
+        if let YamlKind::Map(members) = &mut node.kind {
             members.retain_mut(|member| {
                 self.path.push(member.key.clone());
                 let keeps = self.keeps(&mut member.value);
@@ -66,11 +66,11 @@ impl Restriction<'_> {
         }
     }
 
-    fn keeps(&mut self, node: &mut Node) -> bool {
+    fn keeps(&mut self, node: &mut YamlNode) -> bool {
         match (self.rule(), &node.kind) {
-            (TrustRule::Open, NodeKind::Scalar { text, .. }) if !text.contains("${") => true,
+            (TrustRule::Open, YamlKind::Scalar { text, .. }) if !text.contains("${") => true,
             (TrustRule::OnlyOn, _) if !may_switch_off(node) => true,
-            (TrustRule::Section, NodeKind::Map(_)) => {
+            (TrustRule::Section, YamlKind::Map(_)) => {
                 self.filter(node);
                 // An empty profile would still replace one with a shorter name.
                 !node.members().is_empty()
@@ -104,13 +104,13 @@ impl Restriction<'_> {
     }
 
     /// Lists each value in a node.
-    fn list(&mut self, node: &Node) {
-        let scalar = |node: &Node| match &node.kind {
-            NodeKind::Scalar { text, .. } => Some(self.display(text)),
+    fn list(&mut self, node: &YamlNode) {
+        let scalar = |node: &YamlNode| match &node.kind {
+            YamlKind::Scalar { text, .. } => Some(self.display(text)),
             _ => None,
         };
         let value = match &node.kind {
-            NodeKind::List(nodes) => nodes.iter().map(scalar).collect::<Option<Vec<_>>>(),
+            YamlKind::List(nodes) => nodes.iter().map(scalar).collect::<Option<Vec<_>>>(),
             _ => scalar(node).map(|text| vec![text]),
         };
         match (value, &node.kind) {
@@ -120,7 +120,7 @@ impl Restriction<'_> {
                 value: values.join(", "),
                 line: node.line.line,
             }),
-            (None, NodeKind::List(nodes)) => nodes.iter().for_each(|node| self.list(node)),
+            (None, YamlKind::List(nodes)) => nodes.iter().for_each(|node| self.list(node)),
             (None, _) => {
                 for member in node.members() {
                     self.path.push(member.key.clone());
@@ -171,9 +171,9 @@ impl Restriction<'_> {
 
 /// Says whether a value is false, or could be. All others stay: the reader takes `true` and refuses the
 /// rest, since ignoring `yes` would leave off what the file means to switch on.
-fn may_switch_off(node: &Node) -> bool {
+fn may_switch_off(node: &YamlNode) -> bool {
     let says_no = |text: &str| text == "false" || text.contains("${");
-    node.is_null() || matches!(&node.kind, NodeKind::Scalar { text, .. } if says_no(text))
+    node.is_null() || matches!(&node.kind, YamlKind::Scalar { text, .. } if says_no(text))
 }
 
 /// Escapes characters that a terminal would obey or not show.

@@ -3,11 +3,11 @@
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-use infold_layers::{Field, PHASES, Part};
+use infold_layers::{DocumentPart, Field, PHASES};
 
 use super::problem::{ConfigProblem, nearest};
 use super::reader::{ConfigReader, Scalar, Section, replace, value_problem};
-use super::yaml::{Member, Node, NodeKind};
+use super::yaml::{YamlKind, YamlMember, YamlNode};
 use super::{
     APIS, Config, ConfiguredModel, LayersConfig, NamedProfile, Provider, RelevanceMethod, SECTIONS,
     SERVED_APIS, Secret,
@@ -18,7 +18,7 @@ use crate::profile::{KeepRecent, Setting, Settings, Threshold};
 use crate::strategy::STRATEGY_NAMES;
 
 /// Reads all sections of a file into `config`.
-pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &Node) {
+pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &YamlNode) {
     let mut top = reader.section("", root, &SECTIONS.join(" "));
     for member in top.members() {
         let node = &member.value;
@@ -53,7 +53,7 @@ pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &No
     }
 }
 
-fn read_storage(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
+fn read_storage(config: &mut Config, reader: &mut ConfigReader<'_>, node: &YamlNode) {
     let keys =
         "enabled base_dir compression_threshold keep_recent_messages cleanup_days summary_prompt";
     let home = (reader.env)("HOME");
@@ -76,7 +76,7 @@ fn read_storage(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node)
     storage.summary_prompt = section.text("summary_prompt");
 }
 
-fn read_recall(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
+fn read_recall(config: &mut Config, reader: &mut ConfigReader<'_>, node: &YamlNode) {
     let mut section = reader.section("recall", node, "auto tokens excerpts");
     let recall = &mut config.recall;
     replace(&mut recall.auto, section.boolean("auto"));
@@ -86,7 +86,7 @@ fn read_recall(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
     replace(&mut recall.excerpts, excerpts);
 }
 
-fn read_layers(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
+fn read_layers(config: &mut Config, reader: &mut ConfigReader<'_>, node: &YamlNode) {
     let keys = "inject max_tokens recent_turns shares threshold embedding_threshold relevance embedding_model ranked transitions";
     let mut section = reader.section("layers", node, keys);
     let layers = &mut config.layers;
@@ -100,11 +100,11 @@ fn read_layers(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
     replace(&mut layers.threshold, threshold);
     read_relevance(layers, &mut section, share);
     if let Some(member) = section.get("shares") {
-        let names = Part::ALL.map(Part::name).join(" ");
+        let names = DocumentPart::ALL.map(DocumentPart::name).join(" ");
         let mut shares = section
             .reader
             .section("layers.shares", &member.value, &names);
-        for part in Part::ALL {
+        for part in DocumentPart::ALL {
             let percent = |scalar: &Scalar| scalar.integer().filter(|percent| *percent <= 100);
             let set = shares.value(part.name(), "a percentage from 0 to 100", percent);
             if let Some(set) = set
@@ -153,7 +153,7 @@ fn read_relevance(
 }
 
 /// Reads names of fields; a wrong one is reported with the nearest.
-fn read_fields(reader: &mut ConfigReader<'_>, node: &Node) -> Vec<Field> {
+fn read_fields(reader: &mut ConfigReader<'_>, node: &YamlNode) -> Vec<Field> {
     let names: Vec<&str> = Field::all()
         .filter(|field| field.is_list())
         .map(Field::name)
@@ -162,7 +162,7 @@ fn read_fields(reader: &mut ConfigReader<'_>, node: &Node) -> Vec<Field> {
     words.iter().filter_map(|word| Field::find(word)).collect()
 }
 
-fn read_transitions(layers: &mut LayersConfig, reader: &mut ConfigReader<'_>, node: &Node) {
+fn read_transitions(layers: &mut LayersConfig, reader: &mut ConfigReader<'_>, node: &YamlNode) {
     let path = "layers.transitions";
     let section = reader.section(path, node, &PHASES.join(" "));
     for member in section.members() {
@@ -176,11 +176,11 @@ fn read_transitions(layers: &mut LayersConfig, reader: &mut ConfigReader<'_>, no
 fn read_words(
     reader: &mut ConfigReader<'_>,
     path: &str,
-    node: &Node,
+    node: &YamlNode,
     words: &[&str],
 ) -> Vec<String> {
     let expected = format!("a list of {}", words.join(", "));
-    let NodeKind::List(items) = &node.kind else {
+    let YamlKind::List(items) = &node.kind else {
         if !node.is_null() {
             let problem = value_problem(path, &expected, "something else".to_owned());
             reader.report(node.line, problem);
@@ -228,7 +228,7 @@ fn read_threshold(section: &mut Section<'_, '_, '_>, key: &str) -> Option<Settin
     Some(set)
 }
 
-fn read_llm(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
+fn read_llm(config: &mut Config, reader: &mut ConfigReader<'_>, node: &YamlNode) {
     let mut section = reader.open("llm", node);
     for member in section.members() {
         let is_api = APIS.contains(&member.key.as_str());
@@ -254,11 +254,11 @@ fn provider_names(config: &Config) -> Vec<String> {
     APIS.map(str::to_owned).into_iter().chain(own).collect()
 }
 
-fn report_unknown_provider(reader: &mut ConfigReader<'_>, member: &Member) {
+fn report_unknown_provider(reader: &mut ConfigReader<'_>, member: &YamlMember) {
     let mut names = vec!["provider"];
     names.extend(APIS);
     reader.report_unknown("llm", member, &names);
-    if let (NodeKind::Map(_), Some(error)) = (&member.value.kind, reader.errors.last_mut())
+    if let (YamlKind::Map(_), Some(error)) = (&member.value.kind, reader.errors.last_mut())
         && let ConfigProblem::Key {
             place,
             nearest: None,
@@ -270,7 +270,7 @@ fn report_unknown_provider(reader: &mut ConfigReader<'_>, member: &Member) {
     }
 }
 
-fn read_provider(reader: &mut ConfigReader<'_>, member: &Member, is_api: bool) -> Provider {
+fn read_provider(reader: &mut ConfigReader<'_>, member: &YamlMember, is_api: bool) -> Provider {
     let path = format!("llm.{}", member.key);
     let keys = "provider model context_length api_key base_url max_tokens";
     let origin = reader.origin(member.line);
@@ -306,7 +306,7 @@ pub(super) fn is_http(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-fn read_profiles(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
+fn read_profiles(config: &mut Config, reader: &mut ConfigReader<'_>, node: &YamlNode) {
     let keys = "window threshold auto keep ratio condense_model prompt strategy max_tokens";
     for member in reader.open("profiles", node).members() {
         let path = format!("profiles.{}", member.key);
@@ -340,7 +340,7 @@ fn read_shared_settings(section: &mut Section<'_, '_, '_>) -> Settings {
     }
 }
 
-fn read_models(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
+fn read_models(config: &mut Config, reader: &mut ConfigReader<'_>, node: &YamlNode) {
     let keys = "provider window max_output tokenizer prices threshold keep ratio condense_model";
     for member in reader.open("models", node).members() {
         let path = format!("models.{}", member.key);
@@ -392,7 +392,7 @@ fn read_models(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) 
 fn read_prices(
     reader: &mut ConfigReader<'_>,
     path: &str,
-    node: &Node,
+    node: &YamlNode,
     known: Option<Prices>,
 ) -> Option<Prices> {
     let mut section = reader.section(path, node, "input cached write output");
@@ -423,9 +423,9 @@ fn read_prices(
 }
 
 /// Reads `summarizer: model`, `summarizer: command:…`, or a mapping of `use`, `timeout` and `check`.
-fn read_summarizer(config: &mut Config, top: &mut Section<'_, '_, '_>, member: &Member) {
+fn read_summarizer(config: &mut Config, top: &mut Section<'_, '_, '_>, member: &YamlMember) {
     let parse = |scalar: &Scalar| parse_summarizer(&scalar.text);
-    let name = if let NodeKind::Map(_) = &member.value.kind {
+    let name = if let YamlKind::Map(_) = &member.value.kind {
         let mut section = top
             .reader
             .section("summarizer", &member.value, "use timeout check");
@@ -457,7 +457,7 @@ fn read_command(section: &mut Section<'_, '_, '_>, key: &str) -> Option<Setting<
     })
 }
 
-fn read_serve(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
+fn read_serve(config: &mut Config, reader: &mut ConfigReader<'_>, node: &YamlNode) {
     let names = provider_names(config);
     let keys =
         "port host token names upstream_idle end_after mcp_write recall_tool checkpoints upstreams";
@@ -519,9 +519,9 @@ fn is_address(text: &str) -> bool {
 }
 
 /// Reads one name, or a list of them.
-fn read_names(reader: &mut ConfigReader<'_>, member: &Member) -> Vec<Setting<String>> {
+fn read_names(reader: &mut ConfigReader<'_>, member: &YamlMember) -> Vec<Setting<String>> {
     let nodes = match &member.value.kind {
-        NodeKind::List(nodes) => nodes,
+        YamlKind::List(nodes) => nodes,
         _ => std::slice::from_ref(&member.value),
     };
     let mut names = Vec::new();

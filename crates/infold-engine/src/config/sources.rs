@@ -2,7 +2,7 @@
 
 use super::reader::{ConfigReader, Scalar, value_problem};
 use super::sections::is_http;
-use super::yaml::{Node, NodeKind};
+use super::yaml::{YamlKind, YamlNode};
 use crate::profile::Setting;
 
 /// The servers that tasks are fetched from. Tokens are in the environment alone.
@@ -33,7 +33,7 @@ pub struct SourceConfig {
 
 const KEYS: &str = "base_url repos label taken_label done_label failed_label";
 
-pub(super) fn read(reader: &mut ConfigReader<'_>, node: &Node) -> SourcesConfig {
+pub(super) fn read(reader: &mut ConfigReader<'_>, node: &YamlNode) -> SourcesConfig {
     let section = reader.section("sources", node, "github gitlab");
     let mut sources = SourcesConfig::default();
     for member in section.members() {
@@ -50,7 +50,7 @@ pub(super) fn read(reader: &mut ConfigReader<'_>, node: &Node) -> SourcesConfig 
     sources
 }
 
-fn read_source(reader: &mut ConfigReader<'_>, path: &str, node: &Node) -> SourceConfig {
+fn read_source(reader: &mut ConfigReader<'_>, path: &str, node: &YamlNode) -> SourceConfig {
     let mut section = reader.section(path, node, KEYS);
     let url = |scalar: &Scalar| is_http(&scalar.text).then(|| scalar.text.clone());
     let expected = "an address that starts with http:// or https://";
@@ -71,7 +71,7 @@ fn read_source(reader: &mut ConfigReader<'_>, path: &str, node: &Node) -> Source
     };
     if let Some(member) = section.get("repos") {
         let nodes = match &member.value.kind {
-            NodeKind::List(nodes) => nodes,
+            YamlKind::List(nodes) => nodes,
             _ => std::slice::from_ref(&member.value),
         };
         let key = section.path("repos");

@@ -7,7 +7,7 @@ use infold_wire::{Json, quote};
 
 use super::problem::ConfigProblem;
 use super::reader::{ConfigReader, Scalar, Section};
-use super::yaml::{Member, Node, NodeKind};
+use super::yaml::{YamlKind, YamlMember, YamlNode};
 use crate::profile::Origin;
 
 /// The policy for tools.
@@ -22,7 +22,7 @@ pub struct ToolsConfig {
 const KEYS: &str = "phase permissions environment urgent unknown budget budget_client_tools phases categories tools production";
 
 /// Reads a policy; none if the section is empty, or there is an error in it.
-pub(super) fn read(reader: &mut ConfigReader<'_>, member: &Member) -> Option<ToolsConfig> {
+pub(super) fn read(reader: &mut ConfigReader<'_>, member: &YamlMember) -> Option<ToolsConfig> {
     let node = &member.value;
     let errors = reader.errors.len();
     let mut section = reader.section("tools", node, KEYS);
@@ -81,7 +81,7 @@ pub(super) fn read(reader: &mut ConfigReader<'_>, member: &Member) -> Option<Too
 }
 
 /// Reports a problem at the line of the value that has it.
-fn report(reader: &mut ConfigReader<'_>, section: &Node, problem: &PolicyProblem) {
+fn report(reader: &mut ConfigReader<'_>, section: &YamlNode, problem: &PolicyProblem) {
     let mut node = section;
     for key in &problem.path {
         let members = node.members().iter();
@@ -97,7 +97,7 @@ fn report(reader: &mut ConfigReader<'_>, section: &Node, problem: &PolicyProblem
     reader.report(node.line, problem);
 }
 
-fn read_rule(reader: &mut ConfigReader<'_>, tool: &Member) -> ToolRule {
+fn read_rule(reader: &mut ConfigReader<'_>, tool: &YamlMember) -> ToolRule {
     let path = format!("tools.tools.{}", tool.key);
     let keys = "category priority permissions description schema";
     let mut section = reader.section(&path, &tool.value, keys);
@@ -119,7 +119,7 @@ fn read_texts(section: &mut Section<'_, '_, '_>, key: &str) -> Option<Vec<String
     let member = section.get(key)?;
     let path = section.path(key);
     let nodes = match &member.value.kind {
-        NodeKind::List(nodes) => nodes,
+        YamlKind::List(nodes) => nodes,
         _ => std::slice::from_ref(&member.value),
     };
     let mut texts = Vec::new();
@@ -133,18 +133,18 @@ fn read_texts(section: &mut Section<'_, '_, '_>, key: &str) -> Option<Vec<String
 }
 
 /// Writes a node as JSON.
-fn json(node: &Node) -> String {
+fn json(node: &YamlNode) -> String {
     match &node.kind {
         _ if node.is_null() => "null".to_owned(),
-        NodeKind::Scalar { text, is_plain } => {
+        YamlKind::Scalar { text, is_plain } => {
             let is_json = *is_plain && Json::parse(text.as_bytes()).is_ok();
             if is_json { text.clone() } else { quote(text) }
         }
-        NodeKind::List(nodes) => {
+        YamlKind::List(nodes) => {
             let nodes: Vec<String> = nodes.iter().map(json).collect();
             format!("[{}]", nodes.join(","))
         }
-        NodeKind::Map(members) => {
+        YamlKind::Map(members) => {
             let members = members.iter();
             let members = members.map(|it| format!("{}:{}", quote(&it.key), json(&it.value)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(","))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::reader::{ConfigReader, Scalar};
 use super::sections::{TOKENS, directory};
-use super::yaml::Node;
+use super::yaml::YamlNode;
 use crate::profile::Setting;
 
 /// How tasks are carried out, and where they stop.
@@ -46,7 +46,7 @@ const KEYS: &str = "max_steps max_tokens max_cost max_minutes result_tokens comm
 /// No attempt waits longer.
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(600);
 
-pub(super) fn read(reader: &mut ConfigReader<'_>, node: &Node) -> WorkConfig {
+pub(super) fn read(reader: &mut ConfigReader<'_>, node: &YamlNode) -> WorkConfig {
     let home = (reader.env)("HOME");
     let mut section = reader.section("work", node, KEYS);
     let dollars = |scalar: &Scalar| scalar.number().filter(|cost| *cost > 0.0);

@@ -18,30 +18,30 @@ pub(crate) struct FileLine {
 
 /// A YAML value and the line it starts on.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub(crate) struct YamlNode {
     pub line: FileLine,
-    pub kind: NodeKind,
+    pub kind: YamlKind,
     /// How many nodes it consists of, itself among them; a long text counts as several.
     size: usize,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum NodeKind {
+pub(crate) enum YamlKind {
     /// A text as written; a plain one may be a number, a boolean or null.
     Scalar {
         text: String,
         is_plain: bool,
     },
-    List(Vec<Node>),
-    Map(Vec<Member>),
+    List(Vec<YamlNode>),
+    Map(Vec<YamlMember>),
 }
 
 /// One key of a mapping.
 #[derive(Clone, Debug)]
-pub(crate) struct Member {
+pub(crate) struct YamlMember {
     pub key: String,
     pub line: FileLine,
-    pub value: Node,
+    pub value: YamlNode,
 }
 
 /// A problem of the text itself, and its line.
@@ -65,7 +65,7 @@ pub(crate) struct YamlLimits {
 }
 
 /// Parses a text of at most one document, the file of this index; an empty one gives none.
-pub(crate) fn parse(text: &str, file: usize) -> Result<Option<Node>, LineProblem> {
+pub(crate) fn parse(text: &str, file: usize) -> Result<Option<YamlNode>, LineProblem> {
     let limits = YamlLimits {
         nodes: MAX_NODES,
         bytes: MAX_BYTES,
@@ -78,7 +78,7 @@ pub(crate) fn parse_within(
     text: &str,
     file: usize,
     limits: YamlLimits,
-) -> Result<Option<Node>, LineProblem> {
+) -> Result<Option<YamlNode>, LineProblem> {
     let at = |line| FileLine { file, line };
     if text.len() > limits.bytes {
         return Err((at(1), ConfigProblem::TooLarge));
@@ -102,9 +102,9 @@ pub(crate) fn parse_within(
 /// A tree under construction.
 #[derive(Default)]
 struct TreeBuilder {
-    root: Option<Node>,
+    root: Option<YamlNode>,
     open: Vec<OpenNode>,
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, YamlNode>,
     nodes: usize,
     max_nodes: usize,
 }
@@ -118,47 +118,47 @@ struct OpenNode {
 }
 
 enum OpenContent {
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     Map {
-        members: Vec<Member>,
+        members: Vec<YamlMember>,
         lines: HashMap<String, usize>,
         /// The key whose value comes next.
         key: Option<(String, FileLine)>,
     },
 }
 
-impl Node {
+impl YamlNode {
     /// Says whether the value is null.
     pub fn is_null(&self) -> bool {
-        matches!(&self.kind, NodeKind::Scalar { text, is_plain: true }
+        matches!(&self.kind, YamlKind::Scalar { text, is_plain: true }
             if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
     /// Returns a mapping of one key with this value.
-    pub fn with_key(self, key: &str) -> Node {
+    pub fn with_key(self, key: &str) -> YamlNode {
         let (line, size) = (self.line, self.size + 1);
-        let member = Member {
+        let member = YamlMember {
             key: key.to_owned(),
             line,
             value: self,
         };
-        Node {
+        YamlNode {
             line,
-            kind: NodeKind::Map(vec![member]),
+            kind: YamlKind::Map(vec![member]),
             size,
         }
     }
 
     /// Puts `top` over this: mappings are merged key by key, all else is replaced. Null replaces
     /// nothing.
-    pub fn overlay(&mut self, top: Node) {
+    pub fn overlay(&mut self, top: YamlNode) {
         if top.is_null() {
             return;
         }
         let (members, over) = match (&mut self.kind, top.kind) {
-            (NodeKind::Map(members), NodeKind::Map(over)) => (members, over),
+            (YamlKind::Map(members), YamlKind::Map(over)) => (members, over),
             (_, kind) => {
-                *self = Node { kind, ..top };
+                *self = YamlNode { kind, ..top };
                 return;
             }
         };
@@ -170,7 +170,7 @@ impl Node {
                 None => members.push(member),
                 Some(same) => {
                     let both = (&same.value.kind, &member.value.kind);
-                    let merges = matches!(both, (NodeKind::Map(_), NodeKind::Map(_)));
+                    let merges = matches!(both, (YamlKind::Map(_), YamlKind::Map(_)));
                     if !merges && !member.value.is_null() {
                         same.line = member.line;
                     }
@@ -181,8 +181,8 @@ impl Node {
     }
 
     /// Returns the value of a key, if this is a mapping that has it.
-    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
-        let NodeKind::Map(members) = &mut self.kind else {
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut YamlNode> {
+        let YamlKind::Map(members) = &mut self.kind else {
             return None;
         };
         let member = members.iter_mut().find(|member| member.key == key);
@@ -190,9 +190,9 @@ impl Node {
     }
 
     /// Returns the members of a mapping; other nodes have none.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[YamlMember] {
         match &self.kind {
-            NodeKind::Map(members) => members,
+            YamlKind::Map(members) => members,
             _ => &[],
         }
     }
@@ -211,9 +211,9 @@ impl TreeBuilder {
             }
             Event::Scalar(text, style, anchor, None) => {
                 let size = 1 + text.len() / BYTES_PER_NODE;
-                let node = Node {
+                let node = YamlNode {
                     line,
-                    kind: NodeKind::Scalar {
+                    kind: YamlKind::Scalar {
                         text: text.into_owned(),
                         is_plain: style == ScalarStyle::Plain,
                     },
@@ -287,10 +287,10 @@ impl TreeBuilder {
 
     fn close(&mut self, open: OpenNode) -> Result<(), LineProblem> {
         let kind = match open.content {
-            OpenContent::List(nodes) => NodeKind::List(nodes),
-            OpenContent::Map { members, .. } => NodeKind::Map(members),
+            OpenContent::List(nodes) => YamlKind::List(nodes),
+            OpenContent::Map { members, .. } => YamlKind::Map(members),
         };
-        let node = Node {
+        let node = YamlNode {
             line: open.line,
             kind,
             size: open.size,
@@ -299,7 +299,7 @@ impl TreeBuilder {
     }
 
     /// Adds a whole node to the open list or mapping.
-    fn put(&mut self, node: Node, anchor: usize) -> Result<(), LineProblem> {
+    fn put(&mut self, node: YamlNode, anchor: usize) -> Result<(), LineProblem> {
         if anchor > 0 {
             // Each anchor keeps one more copy of the node.
             self.count(node.size, node.line)?;
@@ -317,12 +317,12 @@ impl TreeBuilder {
                 lines,
                 key,
             } => match (key.take(), node.kind) {
-                (Some((key, line)), kind) => members.push(Member {
+                (Some((key, line)), kind) => members.push(YamlMember {
                     key,
                     line,
-                    value: Node { kind, ..node },
+                    value: YamlNode { kind, ..node },
                 }),
-                (None, NodeKind::Scalar { text, .. }) => match lines.entry(text.clone()) {
+                (None, YamlKind::Scalar { text, .. }) => match lines.entry(text.clone()) {
                     HashSlot::Occupied(first) => {
                         let first = *first.get();
                         return Err((node.line, ConfigProblem::Twice { key: text, first }));
@@ -339,11 +339,11 @@ impl TreeBuilder {
     }
 }
 
-fn depth(node: &Node) -> usize {
+fn depth(node: &YamlNode) -> usize {
     match &node.kind {
-        NodeKind::Scalar { .. } => 0,
-        NodeKind::List(nodes) => 1 + nodes.iter().map(depth).max().unwrap_or(0),
-        NodeKind::Map(members) => {
+        YamlKind::Scalar { .. } => 0,
+        YamlKind::List(nodes) => 1 + nodes.iter().map(depth).max().unwrap_or(0),
+        YamlKind::Map(members) => {
             let values = members.iter().map(|member| depth(&member.value));
             1 + values.max().unwrap_or(0)
         }

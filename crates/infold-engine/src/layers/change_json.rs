@@ -1,6 +1,8 @@
 //! Changes of a state as the REST API and tools give them; the state and its document as they get them.
 
-use infold_layers::{Attribute, Built, Change, Decision, Field, Form, Item, LayerState, Verdict};
+use infold_layers::{
+    Attribute, Built, Change, Decision, Field, FieldForm, LayerItem, LayerState, Verdict,
+};
 use infold_store::parse_iso;
 use serde_json::{Map, Value, json};
 
@@ -93,23 +95,25 @@ fn unknown_field(name: &str) -> String {
 }
 
 /// Reads an item: a text, or an object with `text` and what is known of it.
-fn read_item(field: Field, item: &Value) -> Result<Item, String> {
+fn read_item(field: Field, item: &Value) -> Result<LayerItem, String> {
     let mut read = match item {
-        Value::String(text) => Item::new(text),
-        Value::Object(members) if field.form() != Form::Schema || members.contains_key("text") => {
+        Value::String(text) => LayerItem::new(text),
+        Value::Object(members)
+            if field.form() != FieldForm::Schema || members.contains_key("text") =>
+        {
             read_members(members)?
         }
         Value::Null => return Err("an item is a text or an object".to_owned()),
-        other => Item::new(other.to_string()),
+        other => LayerItem::new(other.to_string()),
     };
-    if field.form() == Form::Time {
+    if field.form() == FieldForm::Time {
         read.time = parse_iso(&read.text);
     }
     Ok(read)
 }
 
-fn read_members(members: &Map<String, Value>) -> Result<Item, String> {
-    let mut item = Item::default();
+fn read_members(members: &Map<String, Value>) -> Result<LayerItem, String> {
+    let mut item = LayerItem::default();
     for (name, value) in members {
         let text = || match value {
             Value::String(text) => text.clone(),
@@ -152,7 +156,7 @@ pub fn state_json(state: &LayerState, field: Option<Field>) -> Value {
 }
 
 /// Returns an item on one line, with what is known of it.
-pub fn item_line(item: &Item) -> String {
+pub fn item_line(item: &LayerItem) -> String {
     let attributes = item.attributes.iter();
     let mut details: Vec<String> = attributes
         .map(|(attribute, value)| format!("{}: {value}", attribute.name()))
@@ -167,7 +171,7 @@ pub fn item_line(item: &Item) -> String {
     }
 }
 
-fn item_json(item: &Item) -> Value {
+fn item_json(item: &LayerItem) -> Value {
     let mut object = Map::new();
     object.insert("text".to_owned(), item.text.as_str().into());
     for (attribute, value) in &item.attributes {

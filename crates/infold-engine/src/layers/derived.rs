@@ -1,6 +1,6 @@
 //! What of a layered state fills itself from the log: the last turns, summaries, what tools returned, failures, the plan.
 
-use infold_layers::{Attribute, Field, Item, LayerState};
+use infold_layers::{Attribute, Field, LayerItem, LayerState};
 use infold_log::{Cause, EventId, Past as _, Role, Seq, Shown};
 use infold_store::{Log, LogError, What, iso};
 use infold_wire::tool_action::{MessageAction, Todo, TodoState, ToolAction, message_actions};
@@ -23,10 +23,10 @@ const MAX_TURN_BYTES: usize = 4000;
 /// What was found on the way back from the end, newest first.
 #[derive(Default)]
 struct DerivedItems {
-    turns: Vec<Item>,
-    observations: Vec<Item>,
-    failures: Vec<Item>,
-    plan: Option<Vec<Item>>,
+    turns: Vec<LayerItem>,
+    observations: Vec<LayerItem>,
+    failures: Vec<LayerItem>,
+    plan: Option<Vec<LayerItem>>,
     /// Results whose calls, which name the tool, are still to come.
     pending: Vec<(RecordedResult, u64)>,
 }
@@ -49,7 +49,7 @@ pub fn fill(
             look(log, seq, turns, &mut found)?;
         }
     }
-    let oldest_first = |mut items: Vec<Item>| {
+    let oldest_first = |mut items: Vec<LayerItem>| {
         items.reverse();
         items
     };
@@ -93,7 +93,7 @@ fn look(log: &Log, seq: Seq, turns: usize, found: &mut DerivedItems) -> Result<(
         append_words(&message, &mut words);
         if !words.trim().is_empty() {
             let text = cut(words.trim(), MAX_TURN_BYTES);
-            let turn = Item::new(text).with(Attribute::Role, role.wire_name());
+            let turn = LayerItem::new(text).with(Attribute::Role, role.wire_name());
             found.turns.push(turn);
         }
     }
@@ -114,7 +114,7 @@ impl DerivedItems {
         if text.is_empty() {
             return;
         }
-        let mut item = Item::new(text)
+        let mut item = LayerItem::new(text)
             .with(Attribute::Tool, tool)
             .with(Attribute::Timestamp, iso(time));
         item.time = Some(time);
@@ -150,24 +150,24 @@ fn todos(message: &Message<'_>) -> Option<Vec<Todo>> {
         })
 }
 
-fn plan(todos: Vec<Todo>) -> Vec<Item> {
+fn plan(todos: Vec<Todo>) -> Vec<LayerItem> {
     let step = |todo: Todo| {
         let status = match todo.state {
             TodoState::Open => "pending",
             TodoState::Doing => "in_progress",
             TodoState::Done => "completed",
         };
-        Item::new(todo.text).with(Attribute::Status, status)
+        LayerItem::new(todo.text).with(Attribute::Status, status)
     };
     todos.into_iter().map(step).collect()
 }
 
 /// The summaries that are shown, without their headings.
-fn summaries(log: &Log, shown: &Shown) -> Result<Vec<Item>, LogError> {
+fn summaries(log: &Log, shown: &Shown) -> Result<Vec<LayerItem>, LogError> {
     let mut items = Vec::new();
     let folds = shown.items().iter();
     let folds = folds.filter_map(|item| match item {
-        infold_log::Item::Fold(fold) if fold.cause == Cause::Summary => Some(fold.id),
+        infold_log::LayerItem::Fold(fold) if fold.cause == Cause::Summary => Some(fold.id),
         _ => None,
     });
     let ids: Vec<EventId> = folds.collect();
@@ -181,7 +181,7 @@ fn summaries(log: &Log, shown: &Shown) -> Result<Vec<Item>, LogError> {
             let text = texts.join("\n\n");
             let body = text.split_once("\n\n").map_or(&*text, |(_, body)| body);
             let source = format!("messages {}", fold.span);
-            items.push(Item::new(body).with(Attribute::Source, source));
+            items.push(LayerItem::new(body).with(Attribute::Source, source));
         }
     }
     Ok(items)

@@ -34,7 +34,7 @@ fn situation_of(state: &LayerState, now: u64) -> SituationChange {
 
 #[cfg(test)]
 mod tests {
-    use infold_layers::{Author, Change, Item};
+    use infold_layers::{Author, Change, LayerItem};
 
     use super::*;
 
@@ -52,11 +52,11 @@ mod tests {
             assert_eq!(again, state);
             situation_of(&state, 0).permissions
         };
-        let set = |items: Vec<Item>| Change::Set(Field::Permissions, items);
+        let set = |items: Vec<LayerItem>| Change::Set(Field::Permissions, items);
         assert_eq!(granted(&[]), None);
         assert_eq!(granted(&[set(Vec::new())]), Some(Vec::new()));
         let read = Some(vec!["read".to_owned()]);
-        assert_eq!(granted(&[set(vec![Item::new("read")])]), read);
+        assert_eq!(granted(&[set(vec![LayerItem::new("read")])]), read);
         let last = Change::Remove(Field::Permissions, 1);
         assert_eq!(granted(&[last]), Some(Vec::new()));
     }
@@ -65,12 +65,12 @@ mod tests {
     fn a_deadline_within_an_hour_is_urgent() {
         let mut state = LayerState::default();
         assert_eq!(situation_of(&state, 0), SituationChange::default());
-        let deadline = Item {
+        let deadline = LayerItem {
             time: Some(10_000_000),
-            ..Item::new("later")
+            ..LayerItem::new("later")
         };
         state.fill(Field::Deadline, vec![deadline]);
-        state.fill(Field::Permissions, vec![Item::new("read")]);
+        state.fill(Field::Permissions, vec![LayerItem::new("read")]);
         assert_eq!(situation_of(&state, 6_399_999).is_urgent, Some(false));
         assert_eq!(situation_of(&state, 6_400_000).is_urgent, Some(true));
         assert_eq!(situation_of(&state, 20_000_000).is_urgent, Some(true));

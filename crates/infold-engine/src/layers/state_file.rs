@@ -1,6 +1,6 @@
 //! `state.yaml`: a layered state as a person writes it.
 
-use infold_layers::{Attribute, Author, Change, Field, Form, Item, LayerState};
+use infold_layers::{Attribute, Author, Change, Field, FieldForm, LayerItem, LayerState};
 use infold_store::parse_iso;
 
 use super::explain_change;
@@ -101,7 +101,7 @@ fn unknown_key(path: &str, member: &Member) -> StateFileError {
     }
 }
 
-fn read_items(field: Field, node: &Node) -> Result<Vec<Item>, StateFileError> {
+fn read_items(field: Field, node: &Node) -> Result<Vec<LayerItem>, StateFileError> {
     if node.is_null() {
         return Ok(Vec::new());
     }
@@ -109,14 +109,14 @@ fn read_items(field: Field, node: &Node) -> Result<Vec<Item>, StateFileError> {
         (NodeKind::List(items), _) if field.is_list() => {
             items.iter().map(|item| read_item(field, item)).collect()
         }
-        (NodeKind::Map(members), Form::Map) => members
+        (NodeKind::Map(members), FieldForm::Map) => members
             .iter()
             .map(|member| {
                 let text = scalar(field, &member.value)?;
-                Ok(Item::new(text).with(Attribute::Name, member.key.clone()))
+                Ok(LayerItem::new(text).with(Attribute::Name, member.key.clone()))
             })
             .collect(),
-        (NodeKind::Map(_), Form::Schema) => Ok(vec![Item::new(json(node))]),
+        (NodeKind::Map(_), FieldForm::Schema) => Ok(vec![LayerItem::new(json(node))]),
         (NodeKind::Scalar { .. }, _) => Ok(vec![read_item(field, node)?]),
         _ => {
             let form = if field.is_list() {
@@ -132,15 +132,15 @@ fn read_items(field: Field, node: &Node) -> Result<Vec<Item>, StateFileError> {
     }
 }
 
-fn read_item(field: Field, node: &Node) -> Result<Item, StateFileError> {
+fn read_item(field: Field, node: &Node) -> Result<LayerItem, StateFileError> {
     let NodeKind::Map(members) = &node.kind else {
-        let mut item = Item::new(scalar(field, node)?);
-        if field.form() == Form::Time {
+        let mut item = LayerItem::new(scalar(field, node)?);
+        if field.form() == FieldForm::Time {
             item.time = parse_iso(&item.text);
         }
         return Ok(item);
     };
-    let mut item = Item::default();
+    let mut item = LayerItem::default();
     for member in members {
         let key = member.key.as_str();
         let value = scalar(field, &member.value)?;

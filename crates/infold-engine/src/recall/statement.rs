@@ -105,10 +105,11 @@ fn list_start(line: &str) -> Option<usize> {
         (is_cited && (rest.starts_with(": ") || rest.starts_with(" → "))).then_some(end + 1)
     })?;
     let rest = &item[end..];
-    let colon = match rest.trim_start_matches(')').starts_with(": ") {
-        true => rest.find(": ")?,
+    let colon = if rest.trim_start_matches(')').starts_with(": ") {
+        rest.find(": ")?
+    } else {
         // The line of the result may have colons, too.
-        false => rest.rfind(": ")?,
+        rest.rfind(": ")?
     };
     Some(start + end + colon + 2)
 }

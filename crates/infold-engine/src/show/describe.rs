@@ -1,7 +1,8 @@
 //! Describes events in a few words.
 
-use infold_log::Seq;
-use infold_store::{CheckpointLine, Extent, Purpose, RecallLine, Status, ToolsShownLine, What};
+use infold_store::{
+    CheckpointLine, Extent, Purpose, RecallLine, RedactLine, Status, ToolsShownLine, What,
+};
 
 use crate::numbers::{count, number};
 
@@ -64,38 +65,8 @@ pub fn describe(what: &What) -> String {
             append.span,
             infold_wire::shorten(&append.key, 200)
         ),
-        What::Redact(redact) => {
-            let seqs: Vec<String> = redact
-                .messages
-                .iter()
-                .map(|(seq, _)| seq.to_string())
-                .collect();
-            let what = match redact.extent {
-                Extent::Whole => "",
-                Extent::Matches => "matches in ",
-            };
-            match seqs.len() {
-                0 => format!("redacted {} text(s) made of other messages", redact.texts),
-                1 => format!("redacted {what}message {}", seqs[0]),
-                _ => format!(
-                    "redacted {what}messages {}",
-                    infold_wire::shorten(&seqs.join(", "), 200)
-                ),
-            }
-        }
-        What::Recall(RecallLine {
-            source: None,
-            at,
-            tokens,
-            ..
-        }) => format!("layered state at {at} ({} tokens)", number(*tokens)),
-        What::Recall(recall) => format!(
-            "recall {} at {}, which refers to {} ({} tokens)",
-            recall.source.map_or(0, Seq::get),
-            recall.at,
-            infold_wire::shorten(&recall.reference, 80),
-            number(recall.tokens)
-        ),
+        What::Redact(redact) => describe_redact(redact),
+        What::Recall(recall) => describe_recall(recall),
         What::Lookup(lookup) => format!(
             "look-ups in reply {} ({} more tokens)",
             lookup.span,
@@ -120,6 +91,35 @@ pub fn describe(what: &What) -> String {
         ),
         What::Other(kind) => kind.clone(),
     }
+}
+
+fn describe_redact(redact: &RedactLine) -> String {
+    let seqs: Vec<String> = redact
+        .messages
+        .iter()
+        .map(|(seq, _)| seq.to_string())
+        .collect();
+    let what = match redact.extent {
+        Extent::Whole => "",
+        Extent::Matches => "matches in ",
+    };
+    match seqs.len() {
+        0 => format!("redacted {} text(s) made of other messages", redact.texts),
+        1 => format!("redacted {what}message {}", seqs[0]),
+        _ => format!(
+            "redacted {what}messages {}",
+            infold_wire::shorten(&seqs.join(", "), 200)
+        ),
+    }
+}
+
+fn describe_recall(recall: &RecallLine) -> String {
+    let (at, tokens) = (recall.at, number(recall.tokens));
+    let Some(source) = recall.source else {
+        return format!("layered state at {at} ({tokens} tokens)");
+    };
+    let reference = infold_wire::shorten(&recall.reference, 80);
+    format!("recall {source} at {at}, which refers to {reference} ({tokens} tokens)")
 }
 
 fn describe_checkpoint(line: &CheckpointLine) -> String {

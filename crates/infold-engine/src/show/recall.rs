@@ -51,7 +51,7 @@ impl FromStr for RecallTarget {
 
 /// What a target comes to in a log.
 #[derive(Clone, Debug)]
-pub struct Recall {
+pub struct RecalledSpans {
     /// The fold, if one was asked for.
     pub fold: Option<EventLine>,
     /// The messages, in order.
@@ -60,7 +60,7 @@ pub struct Recall {
 
 impl RecallTarget {
     /// Finds the messages of a target, all of which must be there.
-    pub fn find(self, log: &Log) -> Result<Recall, StepError> {
+    pub fn find(self, log: &Log) -> Result<RecalledSpans, StepError> {
         let last = log.state().at().seq;
         match self {
             RecallTarget::Messages(from, to) => {
@@ -70,7 +70,7 @@ impl RecallTarget {
                     return Err(Refused::NoMessage { seq, last });
                 }
                 let spans = Span::new(from, to).into_iter().collect();
-                Ok(Recall { fold: None, spans })
+                Ok(RecalledSpans { fold: None, spans })
             }
             RecallTarget::Fold(id) => {
                 let last = log.state().at().event;
@@ -85,7 +85,7 @@ impl RecallTarget {
                     _ => return Err(Refused::NotAFold { event: id }),
                 };
                 let fold = Some(line);
-                Ok(Recall { fold, spans })
+                Ok(RecalledSpans { fold, spans })
             }
         }
     }

@@ -9,15 +9,15 @@ use crate::Hooks;
 
 /// The permission to fold by hand, given by the hooks.
 #[derive(Debug)]
-pub struct Permission<'a> {
+pub struct FoldPermission<'a> {
     hooks: &'a Hooks,
     /// The details that they were given.
     details: Value,
 }
 
-impl<'a> Permission<'a> {
+impl<'a> FoldPermission<'a> {
     /// Asks for it. `step` is the name of the step.
-    pub fn ask(hooks: &'a Hooks, log: &Log, step: &str) -> Result<Permission<'a>, StepError> {
+    pub fn ask(hooks: &'a Hooks, log: &Log, step: &str) -> Result<FoldPermission<'a>, StepError> {
         let details = json!({
             "task": log.dir().file_name().map(|name| name.to_string_lossy()),
             "trigger": Trigger::Manual.name(),
@@ -25,7 +25,7 @@ impl<'a> Permission<'a> {
             "tokens": tokens(log)?,
         });
         match hooks.before(&details) {
-            Ok(()) => Ok(Permission { hooks, details }),
+            Ok(()) => Ok(FoldPermission { hooks, details }),
             Err(why) => Err(Refused::Vetoed { why }),
         }
     }

@@ -42,12 +42,13 @@ fn round(talk: &Talk, members: &[Seq], closed: bool) -> Vec<Line> {
         }
         line.facts.empty = false;
         keep_paired(&mut line.facts, &paired);
-        match paired.is_empty() || paired.contains(&true) {
-            true => shown.push(line),
-            false => late.push(Line {
+        if paired.is_empty() || paired.contains(&true) {
+            shown.push(line)
+        } else {
+            late.push(Line {
                 source: Source::Late(*seq),
                 facts: facts(Role::User),
-            }),
+            })
         }
     }
     if closed {

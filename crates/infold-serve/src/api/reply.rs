@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::ApiBody;
 use super::stream::{Pipe, Stream, watch};
-use crate::live_events::Listener;
+use crate::live_events::EventListener;
 
 /// The reply of a route.
 pub enum ApiReply {
@@ -21,7 +21,7 @@ pub enum ApiReply {
     /// A text.
     Text(String),
     /// Live events of one task or of all.
-    Live(Listener, Option<Uuid>),
+    Live(EventListener, Option<Uuid>),
     /// Nothing.
     Nothing,
 }

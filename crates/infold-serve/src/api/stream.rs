@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use super::reply::Stop;
-use crate::live_events::{Listener, LiveItem};
+use crate::live_events::{EventListener, LiveItem};
 
 /// How many bytes are sent at once.
 const PIECE: usize = 64 << 10;
@@ -84,7 +84,7 @@ impl Pipe {
 }
 
 /// Live events as server-sent events, until the reader disconnects or the server stops.
-pub fn watch(mut listener: Listener, task: Option<Uuid>) -> Stream {
+pub fn watch(mut listener: EventListener, task: Option<Uuid>) -> Stream {
     let (sender, receiver) = mpsc::channel(PIECES);
     tokio::spawn(async move {
         let mut text = ": infold\n\n".to_owned();

@@ -11,9 +11,9 @@ use infold_provider::percent_decode;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
     CustomResult, ErrorCode, Implementation, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Resource, ResourceContents, ResourceTemplate, ServerCapabilities,
-    ServerConfig, Tool, ToolAnnotations,
+    ListToolsResult, McpTool, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+    ServerCapabilities, ServerConfig, ToolAnnotations,
 };
 use rmcp::service::{QuitReason, RequestContext, RoleServer, ServerInitializeError};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -25,7 +25,7 @@ use super::checked_lines::CheckedLines;
 use super::message_check::{BadMessage, check, id_of};
 use super::resources::TEMPLATES;
 use super::tools;
-use super::{History, Scope, ToolFailure};
+use super::{History, McpScope, ToolFailure};
 use crate::ApiBody;
 
 /// What a client tells its model of this server.
@@ -166,8 +166,8 @@ impl Handler {
             let refused = |text: &'static str| Err(ErrorData::invalid_params(text, None));
             let named = match name {
                 "" => continue,
-                "task" => Scope::Task(value),
-                "dir" => Scope::Directory(value.into()),
+                "task" => McpScope::Task(value),
+                "dir" => McpScope::Directory(value.into()),
                 _ => return refused("the address takes `task` or `dir`, and nothing else"),
             };
             if scope.replace(named).is_some() {
@@ -193,12 +193,12 @@ fn protocol_error(failure: ToolFailure) -> ErrorData {
     ErrorData::invalid_params(failure.to_string(), None)
 }
 
-fn described(tool: &tools::Tool) -> Tool {
+fn described(tool: &tools::McpTool) -> McpTool {
     let hints = ToolAnnotations::new()
         .read_only(!tool.writes)
         .destructive(false)
         .open_world(false);
-    Tool::new(tool.name, tool.about, tool.schema()).with_annotations(hints)
+    McpTool::new(tool.name, tool.about, tool.schema()).with_annotations(hints)
 }
 
 impl ServerHandler for Handler {
@@ -225,7 +225,7 @@ impl ServerHandler for Handler {
         Ok(ListToolsResult::with_all_items(tools))
     }
 
-    fn get_tool(&self, name: &str) -> Option<Tool> {
+    fn get_tool(&self, name: &str) -> Option<McpTool> {
         self.0.tools().find(|tool| tool.name == name).map(described)
     }
 

@@ -6,13 +6,13 @@ use super::ToolFailure;
 
 /// The arguments of a call, which has no others than its tool takes.
 #[derive(Debug)]
-pub struct Arguments(Map<String, Value>);
+pub struct ToolArguments(Map<String, Value>);
 
-impl Arguments {
+impl ToolArguments {
     /// Takes the arguments of a call, if all of them are known.
-    pub fn new(given: Map<String, Value>, known: &[&str]) -> Result<Arguments, ToolFailure> {
+    pub fn new(given: Map<String, Value>, known: &[&str]) -> Result<ToolArguments, ToolFailure> {
         match given.keys().find(|name| !known.contains(&name.as_str())) {
-            None => Ok(Arguments(given)),
+            None => Ok(ToolArguments(given)),
             Some(other) => {
                 let other = infold_wire::shorten(other, 60);
                 let known = match known {

@@ -7,9 +7,9 @@ use infold_store::{Contexts, TaskError, TaskRow};
 use infold_wire::lookup::LookupNames;
 use uuid::Uuid;
 
-use super::arguments::Arguments;
+use super::arguments::ToolArguments;
 use super::caller::{self, CallerCall};
-use super::{Scope, ToolFailure};
+use super::{McpScope, ToolFailure};
 
 /// Takes a step on a task and says what it did, in one line.
 pub type StepTaker = Arc<dyn Fn(Uuid, &Step) -> Result<String, ToolFailure> + Send + Sync>;
@@ -21,7 +21,7 @@ pub(super) const MAX_RESULT_CHARS: usize = 20_000;
 #[derive(Clone)]
 pub struct History {
     pub(super) contexts: Contexts,
-    pub(super) scope: Scope,
+    pub(super) scope: McpScope,
     /// Writes; none if the history may only be read.
     pub(super) steps: Option<StepTaker>,
     /// The names by which a conversation is offered the tools that read its own history, and no other. None if a client of the
@@ -42,7 +42,7 @@ const MAX_NAMED: usize = 5;
 
 impl History {
     /// Serves the tasks of a scope. They are only read, unless something takes steps.
-    pub fn new(contexts: Contexts, scope: Scope, steps: Option<StepTaker>) -> History {
+    pub fn new(contexts: Contexts, scope: McpScope, steps: Option<StepTaker>) -> History {
         History {
             contexts,
             scope,
@@ -55,12 +55,12 @@ impl History {
     pub fn of_conversation(contexts: Contexts, task: Uuid, names: LookupNames) -> History {
         History {
             offered: Some(names),
-            ..History::new(contexts, Scope::Task(task.to_string()), None)
+            ..History::new(contexts, McpScope::Task(task.to_string()), None)
         }
     }
 
     /// The same history with another scope.
-    pub(super) fn within(&self, scope: Scope) -> History {
+    pub(super) fn within(&self, scope: McpScope) -> History {
         History {
             scope,
             ..self.clone()
@@ -71,14 +71,14 @@ impl History {
     pub(super) fn reach(
         &self,
         tool: &str,
-        arguments: &Arguments,
+        arguments: &ToolArguments,
     ) -> Result<HistoryReach, ToolFailure> {
         let mut rows = self.scope.rows(&self.contexts)?;
-        if let Scope::Task(_) = self.scope {
+        if let McpScope::Task(_) = self.scope {
             return Ok(HistoryReach { rows, call: None });
         }
         let all = match self.scope {
-            Scope::All => None,
+            McpScope::All => None,
             _ => Some(self.contexts.rows_by_activity()?),
         };
         let searched = all.as_deref().unwrap_or(&rows);
@@ -93,7 +93,7 @@ impl History {
     }
 
     /// Finds the one task that a call is about: the named one, the caller's own, or the only one.
-    pub(super) fn task(&self, tool: &str, arguments: &Arguments) -> Result<Uuid, ToolFailure> {
+    pub(super) fn task(&self, tool: &str, arguments: &ToolArguments) -> Result<Uuid, ToolFailure> {
         let reach = self.reach(tool, arguments)?;
         if let Some(name) = arguments.text("task")? {
             return self.named(&name, &reach);
@@ -114,7 +114,7 @@ impl History {
         Contexts::resolve_among(name, &reach.rows).map_err(|error| {
             let is_unknown = matches!(error, TaskError::Unknown { .. });
             let failure = ToolFailure::from(error);
-            if is_unknown && self.scope != Scope::All {
+            if is_unknown && self.scope != McpScope::All {
                 return failure.hint(&format!("this server shows {} and no others", self.scope));
             }
             failure

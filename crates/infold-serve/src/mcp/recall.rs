@@ -5,12 +5,12 @@ use infold_log::Seq;
 use infold_log::steer::Refused;
 use infold_store::{Log, LogError};
 
-use super::arguments::Arguments;
+use super::arguments::ToolArguments;
 use super::history::MAX_RESULT_CHARS;
 use super::{History, ToolFailure};
 
 /// `recall`
-pub fn recall(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+pub fn recall(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
     let range = arguments.required("range")?;
     let offset = arguments.number("offset", 0)?.unwrap_or_default();
     let task = history.task("recall", arguments)?;

@@ -10,7 +10,7 @@ use super::ToolFailure;
 
 /// The tasks that a client may read, beside its own conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum McpScope {
     /// All of them.
     All,
     /// One, by its id, the beginning of it, or `@`, the newest at the time of each call.
@@ -19,12 +19,12 @@ pub enum Scope {
     Directory(PathBuf),
 }
 
-impl Scope {
+impl McpScope {
     /// Returns the rows of its tasks, newest activity first. Tasks outside of it are not named in errors.
     pub(super) fn rows(&self, contexts: &Contexts) -> Result<Vec<TaskRow>, ToolFailure> {
         match self {
-            Scope::All => Ok(contexts.rows_by_activity()?),
-            Scope::Task(name) => match contexts.resolve(name) {
+            McpScope::All => Ok(contexts.rows_by_activity()?),
+            McpScope::Task(name) => match contexts.resolve(name) {
                 Ok(id) => Ok(contexts.row(id)?.into_iter().collect()),
                 Err(TaskError::Unknown { .. }) => Ok(Vec::new()),
                 Err(TaskError::Ambiguous { .. }) => Err(ToolFailure::new(format!(
@@ -32,7 +32,7 @@ impl Scope {
                 ))),
                 Err(error) => Err(error.into()),
             },
-            Scope::Directory(dir) => {
+            McpScope::Directory(dir) => {
                 let mut rows = contexts.rows_by_activity()?;
                 let real = fs::canonicalize(dir).ok();
                 rows.retain(|row| {
@@ -50,12 +50,12 @@ fn is_same(path: &Path, real: Option<&Path>) -> bool {
     real.is_some() && fs::canonicalize(path).ok().as_deref() == real
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for McpScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Scope::All => write!(f, "all conversations"),
-            Scope::Task(name) => write!(f, "the conversation {name}"),
-            Scope::Directory(dir) => write!(f, "the conversations of {}", dir.display()),
+            McpScope::All => write!(f, "all conversations"),
+            McpScope::Task(name) => write!(f, "the conversation {name}"),
+            McpScope::Directory(dir) => write!(f, "the conversations of {}", dir.display()),
         }
     }
 }

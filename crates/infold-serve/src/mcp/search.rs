@@ -6,11 +6,11 @@ use infold::search::{SearchQuery, describe_coverage, describe_place};
 use infold_log::{Past as _, Place, Role, Seq};
 use infold_store::{Log, SearchAnswer, SearchHit, TaskRow, iso};
 
-use super::arguments::Arguments;
+use super::arguments::ToolArguments;
 use super::caller::CallerCall;
 use super::echo::is_echo;
 use super::history::MAX_RESULT_CHARS;
-use super::{History, Scope, ToolFailure};
+use super::{History, McpScope, ToolFailure};
 
 /// So many hits are given unless more are asked for.
 const DEFAULT_HITS: u64 = 10;
@@ -20,7 +20,7 @@ const MAX_HITS: u64 = 50;
 const MAX_LISTED: u64 = 50;
 
 /// `search_history`
-pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+pub fn search(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
     let text = arguments.required("query")?;
     let limit = arguments.number("limit", 1)?.unwrap_or(DEFAULT_HITS);
     let limit = limit.min(MAX_HITS) as usize;
@@ -38,7 +38,7 @@ pub fn search(history: &History, arguments: &Arguments) -> Result<String, ToolFa
     let query = SearchQuery {
         text,
         tasks: match (tasks, &history.scope) {
-            (None, Scope::All) => None,
+            (None, McpScope::All) => None,
             (tasks, _) => Some(tasks.unwrap_or_else(all)),
         },
         // Some are left out below.
@@ -154,7 +154,7 @@ impl History {
 }
 
 /// `list_conversations`
-pub fn list(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+pub fn list(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
     let limit = arguments.number("limit", 1)?.unwrap_or(MAX_LISTED);
     let from = arguments.number("from", 1)?.unwrap_or(1);
     let reach = history.reach("list_conversations", arguments)?;

@@ -8,7 +8,7 @@ use infold::layers::{item_line, nearest_field, read_state};
 use infold::step::Step;
 use uuid::Uuid;
 
-use super::arguments::Arguments;
+use super::arguments::ToolArguments;
 use super::history::MAX_RESULT_CHARS;
 use super::{History, ToolFailure};
 
@@ -44,7 +44,7 @@ const MAX_ITEM_CHARS: usize = 4000;
 const MAX_STEPS: usize = 100;
 
 /// `get_state`
-pub fn get_state(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+pub fn get_state(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
     let field = arguments.text("field")?;
     let field = field.map(|name| find_field(&name)).transpose()?;
     let from = arguments.number("from", 1)?.unwrap_or(1);
@@ -56,14 +56,14 @@ pub fn get_state(history: &History, arguments: &Arguments) -> Result<String, Too
 }
 
 /// `set_phase`
-pub fn set_phase(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+pub fn set_phase(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
     let phase = Item::new(arguments.required("phase")?.trim());
     let change = Change::Set(Field::Phase, vec![phase]);
     history.change("set_phase", arguments, vec![change])
 }
 
 /// `remember`
-pub fn remember(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+pub fn remember(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
     let text = checked_text("text", arguments.required("text")?)?;
     let kind = arguments.text("kind")?;
     let field = kind.as_deref().map_or(Ok(Field::Facts), field_of_kind)?;
@@ -91,7 +91,7 @@ pub fn remember(history: &History, arguments: &Arguments) -> Result<String, Tool
 }
 
 /// `set_plan`
-pub fn set_plan(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+pub fn set_plan(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
     let steps = arguments.texts("steps")?;
     if steps.len() > MAX_STEPS {
         let text = format!("the plan has {} steps, more than {MAX_STEPS}", steps.len());
@@ -115,7 +115,7 @@ pub fn set_plan(history: &History, arguments: &Arguments) -> Result<String, Tool
 }
 
 /// `mark_step`
-pub fn mark_step(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+pub fn mark_step(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
     let step = arguments.number("step", 1)?;
     let step = step.ok_or_else(|| ToolFailure::new("`step` is missing"))?;
     let step = usize::try_from(step).unwrap_or(usize::MAX);
@@ -133,7 +133,7 @@ impl History {
     fn change(
         &self,
         tool: &str,
-        arguments: &Arguments,
+        arguments: &ToolArguments,
         changes: Vec<Change>,
     ) -> Result<String, ToolFailure> {
         self.change_task(self.task(tool, arguments)?, changes)

@@ -6,18 +6,18 @@ use infold_log::Seq;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::arguments::Arguments;
+use super::arguments::ToolArguments;
 use super::{History, ToolFailure, recall, search, state, view};
 
 /// One tool.
-pub struct Tool {
+pub struct McpTool {
     pub name: &'static str,
     /// What a model reads of it.
     pub about: &'static str,
     pub parameters: &'static [ToolParameter],
     /// Whether it changes a conversation.
     pub writes: bool,
-    run: fn(&History, &Arguments) -> Result<String, ToolFailure>,
+    run: fn(&History, &ToolArguments) -> Result<String, ToolFailure>,
 }
 
 /// An argument of a tool.
@@ -82,46 +82,46 @@ const TASK: ToolParameter = text(
 
 /// All there are.
 #[rustfmt::skip]
-static TOOLS: &[Tool] = &[
-    Tool { name: "search_history", run: search::search, writes: false,
+static TOOLS: &[McpTool] = &[
+    McpTool { name: "search_history", run: search::search, writes: false,
         about: "Finds earlier messages by their words, also those that were summarised or hidden and that you no longer see: decisions, values, paths, errors, commands and their results. Best match first, each with its number and the lines that match.",
         parameters: &[required(text("query", "Words, \"a phrase\", -excluded, prefix*; names and paths as they were written")),
             number("limit", "The number of hits, at most 50; 10 if it is left out"),
             text("task", "A conversation, by the beginning of its id, or `all`; this one if it is left out")] },
-    Tool { name: "recall", run: recall::recall, writes: false,
+    McpTool { name: "recall", run: recall::recall, writes: false,
         about: "Reads messages in full as they were, also those that were summarised or hidden, by their numbers; or a fold: its text and all it stands for.",
         parameters: &[required(text("range", "A message (12), a range (12..40, 12-40, 12..), or a fold (e7)")), TASK,
             number("offset", "Skips so many characters of the first message, where an earlier result was cut")] },
-    Tool { name: "list_conversations", run: search::list, writes: false,
+    McpTool { name: "list_conversations", run: search::list, writes: false,
         about: "Lists the recorded conversations that can be searched, newest first: id, status, time, agent, directory, and what each is about.",
         parameters: &[number("limit", "The number of conversations, at most 50"), number("from", "The first of them, counted from 1")] },
-    Tool { name: "view", run: view::view, writes: false,
+    McpTool { name: "view", run: view::view, writes: false,
         about: "Shows what the model currently sees of a conversation, a line for each message; each fold names the messages it hides, which recall reads.",
         parameters: &[TASK, number("from", "The first line, counted from 1, where an earlier result was cut")] },
-    Tool { name: "get_state", run: state::get_state, writes: false,
+    McpTool { name: "get_state", run: state::get_state, writes: false,
         about: "Shows the state that is kept of the task: rules, goal, phase, permissions, what is remembered, the plan.",
         parameters: &[text("field", "One field, such as facts or plan; all if it is left out"),
             number("from", "The first item of the field, counted from 1, where an earlier result was cut"), TASK] },
-    Tool { name: "set_phase", run: state::set_phase, writes: true,
+    McpTool { name: "set_phase", run: state::set_phase, writes: true,
         about: "Says which phase of its work the task is in. Which tools you are shown may depend on it.",
         parameters: &[required(choice("phase", &PHASES, "The phase that begins")), TASK] },
-    Tool { name: "remember", run: state::remember, writes: true,
+    McpTool { name: "remember", run: state::remember, writes: true,
         about: "Keeps something that was learned or decided, so that it is known later, when the messages that say it are no longer in view.",
         parameters: &[required(text("text", "What to remember, understandable by itself")),
             choice("kind", &state::KIND_NAMES, "What it is; a fact if it is left out"),
             text("source", "Where a fact, decision, milestone, preference or project_knowledge comes from"),
             text("name", "The name of a variable, a defined term, a skill, template, checklist or procedure"), TASK] },
-    Tool { name: "set_plan", run: state::set_plan, writes: true,
+    McpTool { name: "set_plan", run: state::set_plan, writes: true,
         about: "Sets the steps of the plan, all of them in order. Steps that stay keep their status, new ones are pending.",
         parameters: &[required(list("steps", "The steps, a short text each")), TASK] },
-    Tool { name: "mark_step", run: state::mark_step, writes: true,
+    McpTool { name: "mark_step", run: state::mark_step, writes: true,
         about: "Says how far a step of the plan is.",
         parameters: &[required(number("step", "The number of the step, counted from 1")),
             choice("status", &STATUSES, "How far it is; completed if it is left out"), TASK] },
-    Tool { name: "pin", run: pin, writes: true,
+    McpTool { name: "pin", run: pin, writes: true,
         about: "Keeps a message, with the calls and results that belong to it, in view from now on: it is not folded away.",
         parameters: &[required(number("seq", "The number of the message")), TASK] },
-    Tool { name: "note", run: note, writes: true,
+    McpTool { name: "note", run: note, writes: true,
         about: "Adds a short text to every view from now on, such as a decision or a constraint that must not be forgotten.",
         parameters: &[required(text("text", "The text")), TASK] },
 ];
@@ -129,13 +129,13 @@ static TOOLS: &[Tool] = &[
 /// The longest note: it is a part of every request from then on.
 const MAX_NOTE_CHARS: usize = 4000;
 
-fn pin(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+fn pin(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
     let seq = arguments.number("seq", 1)?.and_then(Seq::new);
     let seq = seq.ok_or_else(|| ToolFailure::new("`seq` is missing"))?;
     history.take("pin", arguments, &Step::Pin { seq })
 }
 
-fn note(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+fn note(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
     let text = arguments.required("text")?;
     if text.trim().is_empty() {
         return Err(ToolFailure::new("the note is empty"));
@@ -151,7 +151,7 @@ fn note(history: &History, arguments: &Arguments) -> Result<String, ToolFailure>
 
 impl History {
     /// The tools that this history offers.
-    pub(super) fn tools(&self) -> impl Iterator<Item = &'static Tool> {
+    pub(super) fn tools(&self) -> impl Iterator<Item = &'static McpTool> {
         let writes = self.steps.is_some();
         TOOLS.iter().filter(move |tool| writes || !tool.writes)
     }
@@ -171,11 +171,16 @@ impl History {
         // What a conversation is offered is about itself alone.
         let known = known.filter(|name| self.offered.is_none() || *name != TASK.name);
         let known: Vec<&str> = known.collect();
-        let arguments = Arguments::new(arguments, &known);
+        let arguments = ToolArguments::new(arguments, &known);
         Some(arguments.and_then(|arguments| (tool.run)(self, &arguments)))
     }
 
-    fn take(&self, tool: &str, arguments: &Arguments, step: &Step) -> Result<String, ToolFailure> {
+    fn take(
+        &self,
+        tool: &str,
+        arguments: &ToolArguments,
+        step: &Step,
+    ) -> Result<String, ToolFailure> {
         self.take_on(self.task(tool, arguments)?, step)
     }
 
@@ -188,7 +193,7 @@ impl History {
     }
 }
 
-impl Tool {
+impl McpTool {
     /// The JSON Schema of its arguments.
     pub fn schema(&self) -> Map<String, Value> {
         let properties: Map<String, Value> = self

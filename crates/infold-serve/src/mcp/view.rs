@@ -5,12 +5,12 @@ use infold::show::{LogSnapshot, ViewLine};
 use infold_log::{Past as _, Seq};
 use infold_store::{Log, LogError};
 
-use super::arguments::Arguments;
+use super::arguments::ToolArguments;
 use super::history::MAX_RESULT_CHARS;
 use super::{History, ToolFailure};
 
 /// `view`
-pub fn view(history: &History, arguments: &Arguments) -> Result<String, ToolFailure> {
+pub fn view(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
     let from = arguments.number("from", 1)?.unwrap_or(1);
     let task = history.task("view", arguments)?;
     viewed(history.contexts.read(task)?, from)

@@ -9,7 +9,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use infold::{Config, Connector};
 use infold_provider::{Client, RetryPolicy};
-use infold_serve::{Api, Conversations, Limits, LiveEvents, Metrics};
+use infold_serve::{Api, Conversations, LiveEvents, Metrics, ServerLimits};
 use infold_store::{Contexts, Durability};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -64,7 +64,7 @@ impl Server {
             Conversations::new(contexts.clone(), Arc::new(Config::default()), board);
         let conversations = conversations.expect("a conversations");
         let (metrics, news) = (conversations.metrics(), conversations.events());
-        let api = Api::new(conversations, Limits::default());
+        let api = Api::new(conversations, ServerLimits::default());
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
         let listener = listener.expect("a port");
         let address = listener.local_addr().expect("an address");

@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use infold::{Config, Connector};
 use infold_provider::{Client, RetryPolicy};
-use infold_serve::{Conversations, Limits, Options, Server, Upstreams};
+use infold_serve::{Conversations, Options, Server, ServerLimits, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_wire::Wire;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -32,7 +32,7 @@ pub struct Setup {
     pub upstreams: Vec<String>,
     pub names: Vec<String>,
     pub token: Option<String>,
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// What windows are said to be. What is known is not asked for: providers see the requests of clients alone.
     pub window: Option<&'static str>,
 }
@@ -45,7 +45,7 @@ impl Setup {
             upstreams: vec![upstream.to_owned()],
             names: Vec::new(),
             token: None,
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
             window: Some("10000000"),
         }
     }
@@ -147,12 +147,11 @@ impl Proxy {
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).expect("a folder") {
                 let path = entry.expect("an entry").path();
-                match path.is_dir() {
-                    true => folders.push(path),
-                    false => {
-                        let bytes = std::fs::read(path).unwrap_or_default();
-                        all.push_str(&String::from_utf8_lossy(&bytes));
-                    }
+                if path.is_dir() {
+                    folders.push(path)
+                } else {
+                    let bytes = std::fs::read(path).unwrap_or_default();
+                    all.push_str(&String::from_utf8_lossy(&bytes));
                 }
             }
         }

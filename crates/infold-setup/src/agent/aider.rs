@@ -2,28 +2,28 @@
 
 use serde_json::json;
 
-use super::upstream::Place;
-use super::{Plan, PlanError, Surroundings, Target};
+use super::upstream::SettingPlace;
+use super::{AgentTarget, Plan, PlanError, Surroundings};
 use crate::edit::Syntax;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 /// Its conversations cannot be told apart by their content, so its address has a name.
 const NAME: &str = "/t/aider";
 
-pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let config = at.document(at.home.join(".aider.conf.yml"), Syntax::Yaml)?;
-    let path = Step::keys(&["openai-api-base"]);
+    let path = PathStep::keys(&["openai-api-base"]);
     let before = (at.env)("OPENAI_API_BASE").filter(|_| config.is_missing);
     let suffix = format!("{NAME}/v1");
     plan.address_over(&config, path, to, &suffix, "openai", before)?;
-    let path = Step::keys(&["set-env"]);
+    let path = PathStep::keys(&["set-env"]);
     let own = json!([format!("ANTHROPIC_API_BASE={}{NAME}", to.base)]);
     if config.value.get("set-env").is_none_or(|set| *set == own) {
         plan.changes.push(config.change(path.clone(), own));
         let place = match config.get(&path) {
-            Some(_) => Place::Proxy,
-            None => Place::Home,
+            Some(_) => SettingPlace::Proxy,
+            None => SettingPlace::Home,
         };
         plan.was("anthropic", place)
             .map_err(|problem| PlanError::Upstream {

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use super::{Plan, PlanError, Surroundings, Target};
+use super::{AgentTarget, Plan, PlanError, Surroundings};
 use crate::edit::Syntax;
 use crate::mcp::McpForm;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 pub(super) fn directory(at: &Surroundings<'_>) -> PathBuf {
     at.named("CLAUDE_CONFIG_DIR", ".claude")
 }
 
-pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let settings = at.document(directory(at).join("settings.json"), Syntax::Json)?;
     for cloud in ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"] {
@@ -23,7 +23,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
             )));
         }
     }
-    let path = Step::keys(&["env", "ANTHROPIC_BASE_URL"]);
+    let path = PathStep::keys(&["env", "ANTHROPIC_BASE_URL"]);
     // Without an address in its settings the one of the environment is used.
     let before = (at.env)("ANTHROPIC_BASE_URL");
     plan.address_over(&settings, path, to, "", "anthropic", before)?;

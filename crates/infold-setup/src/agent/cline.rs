@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::{Plan, PlanError, Surroundings, Target};
+use super::{AgentTarget, Plan, PlanError, Surroundings};
 use crate::edit::Syntax;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 pub(super) fn directory(at: &Surroundings<'_>) -> PathBuf {
     at.home.join(".cline")
 }
 
-pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let config = at.document(
         directory(at).join("data/settings/providers.json"),
@@ -31,7 +31,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
             "ollama" => Some(("", "ollama")),
             _ => None,
         };
-        let path = Step::keys(&["providers", provider, "settings", "baseUrl"]);
+        let path = PathStep::keys(&["providers", provider, "settings", "baseUrl"]);
         match known {
             Some((suffix, api)) => plan.address(&config, path, to, suffix, api)?,
             None => skipped.push(provider.clone()),

@@ -4,21 +4,21 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{Document, Plan, PlanError, Surroundings, Target};
+use super::{AgentTarget, ConfigDocument, Plan, PlanError, Surroundings};
 use crate::edit::{Syntax, read};
 use crate::mcp::McpForm;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 pub(super) fn directory(at: &Surroundings<'_>) -> PathBuf {
     at.named("CODEX_HOME", ".codex")
 }
 
-pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let config = at.document(directory(at).join("config.toml"), Syntax::Toml)?;
     let provider = provider(&config);
     if provider == "openai" {
-        let path = Step::keys(&["openai_base_url"]);
+        let path = PathStep::keys(&["openai_base_url"]);
         let own = config.get(&path);
         // Another address that is there already was chosen with the login.
         let is_free = own.is_none_or(|url| url.starts_with(to.base));
@@ -31,7 +31,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
         }
         plan.address(&config, path, to, "/v1", "responses")?;
     } else {
-        let path = Step::keys(&["model_providers", &provider, "base_url"]);
+        let path = PathStep::keys(&["model_providers", &provider, "base_url"]);
         if config.get(&path).is_none() {
             return Err(PlanError::Impossible(format!(
                 "{} uses the provider `{provider}`, which has no base_url there",
@@ -51,7 +51,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
 }
 
 /// The provider in use: the profile's, or the one for all.
-fn provider(config: &Document) -> String {
+fn provider(config: &ConfigDocument) -> String {
     let profile = config.key(&["profile"]);
     let of_profile = profile.and_then(|name| config.key(&["profiles", &name, "model_provider"]));
     let provider = of_profile.or_else(|| config.key(&["model_provider"]));

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use super::{Plan, PlanError, Surroundings, Target};
+use super::{AgentTarget, Plan, PlanError, Surroundings};
 use crate::edit::Syntax;
 use crate::mcp::McpForm;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 pub(super) fn directory(at: &Surroundings<'_>) -> PathBuf {
     at.named("CONTINUE_GLOBAL_DIR", ".continue")
 }
 
-pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let config = at.document(directory(at).join("config.yaml"), Syntax::Yaml)?;
     let mut skipped = Vec::new();
@@ -35,9 +35,9 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
         match known {
             Some((suffix, api)) => {
                 let path = vec![
-                    Step::Key("models".to_owned()),
-                    Step::Entry("name".to_owned(), name.to_owned()),
-                    Step::Key("apiBase".to_owned()),
+                    PathStep::Key("models".to_owned()),
+                    PathStep::Entry("name".to_owned(), name.to_owned()),
+                    PathStep::Key("apiBase".to_owned()),
                 ];
                 plan.address(&config, path, to, suffix, api)?;
             }

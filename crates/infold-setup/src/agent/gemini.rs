@@ -1,13 +1,13 @@
 //! Gemini CLI.
 
-use super::{Plan, PlanError, Surroundings, Target};
+use super::{AgentTarget, Plan, PlanError, Surroundings};
 use crate::edit::Syntax;
 use crate::mcp::McpForm;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 const VARIABLE: &str = "GOOGLE_GEMINI_BASE_URL";
 
-pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let directory = at.home.join(".gemini");
     let settings = at.document(directory.join("settings.json"), Syntax::Json)?;
@@ -17,7 +17,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
         Some("gemini-api-key" | "gateway") => {}
         None => {
             // With an address and without a choice it refuses to start.
-            let path = Step::keys(&["security", "auth", "selectedType"]);
+            let path = PathStep::keys(&["security", "auth", "selectedType"]);
             plan.changes
                 .push(settings.change(path, "gemini-api-key".into()));
             plan.notes.push("Gemini CLI signs in with GEMINI_API_KEY from now on: it takes a base URL with an API key alone".to_owned());
@@ -37,7 +37,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
         own
     };
     let variables = at.document(file, Syntax::Dotenv)?;
-    let path = Step::keys(&[VARIABLE]);
+    let path = PathStep::keys(&[VARIABLE]);
     let before = (at.env)(VARIABLE);
     plan.address_over(&variables, path, to, "", "gemini", before)?;
     plan.server(&settings, McpForm::Gemini, to);

@@ -1,9 +1,9 @@
 //! goose.
 
-use super::{Plan, PlanError, Surroundings, Target};
+use super::{AgentTarget, Plan, PlanError, Surroundings};
 use crate::edit::Syntax;
 use crate::mcp::McpForm;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 /// Its providers that take an address: name, setting, API.
 const PROVIDERS: [(&str, &str, &str); 4] = [
@@ -13,7 +13,7 @@ const PROVIDERS: [(&str, &str, &str); 4] = [
     ("ollama", "OLLAMA_HOST", "ollama"),
 ];
 
-pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let config = at.document(at.config("goose").join("config.yaml"), Syntax::Yaml)?;
     let provider = (at.env)("GOOSE_PROVIDER").filter(|name| !name.is_empty());
@@ -22,7 +22,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
         None => {
             // Whichever is chosen later.
             for (_, setting, api) in &PROVIDERS[..2] {
-                plan.address(&config, Step::keys(&[setting]), to, "", api)?;
+                plan.address(&config, PathStep::keys(&[setting]), to, "", api)?;
             }
         }
         Some(name) => {
@@ -33,7 +33,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
                      (openai, anthropic, google and ollama do)"
                 )));
             };
-            plan.address(&config, Step::keys(&[setting]), to, "", api)?;
+            plan.address(&config, PathStep::keys(&[setting]), to, "", api)?;
         }
     }
     plan.server(&config, McpForm::Goose, to);

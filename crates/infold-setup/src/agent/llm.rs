@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::upstream::Place;
-use super::{Plan, PlanError, Surroundings, Target};
+use super::upstream::SettingPlace;
+use super::{AgentTarget, Plan, PlanError, Surroundings};
 use crate::edit::Syntax;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 pub(super) fn directory(at: &Surroundings<'_>) -> PathBuf {
     match (at.env)("LLM_USER_PATH").filter(|path| !path.is_empty()) {
@@ -16,10 +16,10 @@ pub(super) fn directory(at: &Surroundings<'_>) -> PathBuf {
     }
 }
 
-pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let config = at.document(directory(at).join("extra-openai-models.yaml"), Syntax::Yaml)?;
-    let entry = |id: &str| Step::Entry("model_id".to_owned(), id.to_owned());
+    let entry = |id: &str| PathStep::Entry("model_id".to_owned(), id.to_owned());
     for model in config.value.as_array().into_iter().flatten() {
         if let Some(id) = model["model_id"]
             .as_str()
@@ -30,7 +30,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
             } else {
                 "openai"
             };
-            let path = vec![entry(id), Step::Key("api_base".to_owned())];
+            let path = vec![entry(id), PathStep::Key("api_base".to_owned())];
             plan.address(&config, path, to, "/v1", api)?;
         }
     }
@@ -55,7 +55,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
         "supports_tools": true, "supports_schema": true, "vision": true,
     });
     plan.changes.push(config.change(vec![entry(&id)], model));
-    plan.was("openai", Place::Home)
+    plan.was("openai", SettingPlace::Home)
         .map_err(|problem| PlanError::Upstream {
             file: config.file.clone(),
             problem,

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Document, Plan, PlanError, Surroundings, Target};
+use super::{AgentTarget, ConfigDocument, Plan, PlanError, Surroundings};
 use crate::edit::{Syntax, read};
 use crate::mcp::McpForm;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 /// Providers that it knows: name, its key in the environment, path of the address, API.
 const KNOWN: [(&str, &str, &str, &str); 3] = [
@@ -19,7 +19,7 @@ const KNOWN: [(&str, &str, &str, &str); 3] = [
     ),
 ];
 
-pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanError> {
+pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let directory = at.config("opencode");
     let names = ["opencode.jsonc", "opencode.json", "config.json"];
@@ -44,7 +44,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
             if signed_in[provider]["type"] == "oauth" {
                 plan.notes.push(format!("opencode is signed in to {provider} with a subscription, not a key: such requests may go past the base URL"));
             }
-            let path = Step::keys(&["provider", provider, "options", "baseURL"]);
+            let path = PathStep::keys(&["provider", provider, "options", "baseURL"]);
             plan.address(&config, path, to, suffix, api)?;
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
             "@ai-sdk/google" => Some(("/v1beta", "gemini")),
             _ => None,
         };
-        let path = Step::keys(&["provider", provider, "options", "baseURL"]);
+        let path = PathStep::keys(&["provider", provider, "options", "baseURL"]);
         match known.filter(|_| config.get(&path).is_some()) {
             Some((suffix, api)) => plan.address(&config, path, to, suffix, api)?,
             None => skipped.push(provider.clone()),
@@ -80,7 +80,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &Target<'_>) -> Result<Plan, PlanE
     Ok(plan)
 }
 
-fn nothing(config: &Document, skipped: &[String]) -> PlanError {
+fn nothing(config: &ConfigDocument, skipped: &[String]) -> PlanError {
     let file = config.file.display();
     PlanError::Impossible(if skipped.is_empty() {
         format!(

@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::upstream::{HOME, Place, is_same};
-use super::{Change, Plan, PlanError, Surroundings, Target, Upstream, UpstreamProblem, empty};
+use super::upstream::{HOME, SettingPlace, is_same};
+use super::{
+    AgentTarget, NeededUpstream, Plan, PlanError, Surroundings, UpstreamProblem, ValueChange, empty,
+};
 use crate::edit::{Syntax, get, read};
 use crate::mcp::McpForm;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 /// A file of configuration that was read.
-pub(super) struct Document {
+pub(super) struct ConfigDocument {
     pub file: PathBuf,
     pub syntax: Syntax,
     pub text: String,
@@ -19,9 +21,9 @@ pub(super) struct Document {
     pub is_missing: bool,
 }
 
-impl Document {
+impl ConfigDocument {
     /// Returns a text at a path of keys, if there is one that is not empty.
-    pub(super) fn get(&self, path: &[Step]) -> Option<String> {
+    pub(super) fn get(&self, path: &[PathStep]) -> Option<String> {
         let found = get(self.syntax, &self.text, path).ok()??;
         let text = match found {
             Value::String(text) => text,
@@ -31,11 +33,11 @@ impl Document {
     }
 
     pub(super) fn key(&self, path: &[&str]) -> Option<String> {
-        self.get(&Step::keys(path))
+        self.get(&PathStep::keys(path))
     }
 
-    pub(super) fn change(&self, path: Vec<Step>, value: Value) -> Change {
-        Change {
+    pub(super) fn change(&self, path: Vec<PathStep>, value: Value) -> ValueChange {
+        ValueChange {
             file: self.file.clone(),
             syntax: self.syntax,
             path,
@@ -48,9 +50,9 @@ impl Plan {
     /// Sets an address; one that is there already becomes the upstream of an API.
     pub(super) fn address(
         &mut self,
-        document: &Document,
-        path: Vec<Step>,
-        to: &Target<'_>,
+        document: &ConfigDocument,
+        path: Vec<PathStep>,
+        to: &AgentTarget<'_>,
         suffix: &str,
         api: &'static str,
     ) -> Result<(), PlanError> {
@@ -60,9 +62,9 @@ impl Plan {
     /// Sets an address; without one in the file `fallback` is what is used so far.
     pub(super) fn address_over(
         &mut self,
-        document: &Document,
-        path: Vec<Step>,
-        to: &Target<'_>,
+        document: &ConfigDocument,
+        path: Vec<PathStep>,
+        to: &AgentTarget<'_>,
         suffix: &str,
         api: &'static str,
         fallback: Option<String>,
@@ -70,8 +72,8 @@ impl Plan {
         let value = format!("{}{suffix}", to.base);
         let fallback = fallback.filter(|url| !url.is_empty());
         let place = match document.get(&path).or(fallback) {
-            Some(before) => Upstream::place(api, &before, to.base, suffix),
-            None => Ok(Place::Home),
+            Some(before) => NeededUpstream::place(api, &before, to.base, suffix),
+            None => Ok(SettingPlace::Home),
         };
         let failed = |problem| PlanError::Upstream {
             file: document.file.clone(),
@@ -83,7 +85,11 @@ impl Plan {
     }
 
     /// Notes where requests of an API went; they cannot go to two places.
-    pub(super) fn was(&mut self, api: &'static str, place: Place) -> Result<(), UpstreamProblem> {
+    pub(super) fn was(
+        &mut self,
+        api: &'static str,
+        place: SettingPlace,
+    ) -> Result<(), UpstreamProblem> {
         let note = |apis: &mut Vec<&'static str>| {
             if !apis.contains(&api) {
                 apis.push(api);
@@ -91,9 +97,9 @@ impl Plan {
         };
         note(&mut self.apis);
         match place {
-            Place::Proxy => note(&mut self.through),
-            Place::Home => note(&mut self.at_home),
-            Place::At(upstream) => upstream.add_to(&mut self.upstreams)?,
+            SettingPlace::Proxy => note(&mut self.through),
+            SettingPlace::Home => note(&mut self.at_home),
+            SettingPlace::At(upstream) => upstream.add_to(&mut self.upstreams)?,
         }
         let upstream = self.upstreams.iter().find(|upstream| upstream.api == api);
         match upstream.filter(|_| self.at_home.contains(&api)) {
@@ -122,7 +128,7 @@ impl Plan {
         for api in self.apis.clone() {
             let upstream = self.upstreams.iter().find(|upstream| upstream.api == api);
             let wanted = upstream.map(|upstream| upstream.url.clone());
-            let path = Step::keys(&["serve", "upstreams", api]);
+            let path = PathStep::keys(&["serve", "upstreams", api]);
             let found = config.get(&path);
             let of_others = others.iter().filter(|(of, _)| of == api);
             let mut of_others = of_others.map(|(_, url)| url.clone());
@@ -141,10 +147,7 @@ impl Plan {
                 None => None,
             };
             if let Some((first, second)) = clash {
-                let home = |url: String| match url.is_empty() {
-                    true => HOME.to_owned(),
-                    false => url,
-                };
+                let home = |url: String| if url.is_empty() { HOME.to_owned() } else { url };
                 let problem = UpstreamProblem::Two {
                     api,
                     first: home(first),
@@ -165,7 +168,12 @@ impl Plan {
     }
 
     /// Adds the server of `infold mcp`, unless there is one of that name.
-    pub(super) fn server(&mut self, document: &Document, form: McpForm, to: &Target<'_>) {
+    pub(super) fn server(
+        &mut self,
+        document: &ConfigDocument,
+        form: McpForm,
+        to: &AgentTarget<'_>,
+    ) {
         let Some(entry) = to.mcp else { return };
         let (path, value) = (form.path(), form.value(entry));
         match get(form.syntax(), &document.text, &path) {
@@ -189,7 +197,11 @@ impl Surroundings<'_> {
     }
 
     /// Reads a file of configuration; one that is not there is empty.
-    pub(super) fn document(&self, file: PathBuf, syntax: Syntax) -> Result<Document, PlanError> {
+    pub(super) fn document(
+        &self,
+        file: PathBuf,
+        syntax: Syntax,
+    ) -> Result<ConfigDocument, PlanError> {
         let text = self.text(&file)?;
         let is_missing = text.is_none();
         let text = text.unwrap_or_else(|| empty(syntax).to_owned());
@@ -197,7 +209,7 @@ impl Surroundings<'_> {
             file: file.clone(),
             problem,
         })?;
-        Ok(Document {
+        Ok(ConfigDocument {
             file,
             syntax,
             text,

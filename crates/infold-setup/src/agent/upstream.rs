@@ -2,7 +2,7 @@
 
 /// Where the requests of an API go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upstream {
+pub struct NeededUpstream {
     /// The API, as `serve.upstreams` names it.
     pub api: &'static str,
     /// The address.
@@ -45,37 +45,37 @@ const HOMES: [&str; 6] = [
 ];
 
 /// Where requests went before.
-pub(super) enum Place {
+pub(super) enum SettingPlace {
     /// The proxy already.
     Proxy,
     /// The API's own address.
     Home,
     /// Somewhere else.
-    At(Upstream),
+    At(NeededUpstream),
 }
 
 /// How the API's own address is called in messages.
 pub(super) const HOME: &str = "the API's own address";
 
-impl Upstream {
+impl NeededUpstream {
     /// Tells where an address leads; `base` is the proxy's, `suffix` what the agent's has behind it.
     pub(super) fn place(
         api: &'static str,
         url: &str,
         base: &str,
         suffix: &str,
-    ) -> Result<Place, UpstreamProblem> {
+    ) -> Result<SettingPlace, UpstreamProblem> {
         let url = url.trim().trim_end_matches('/');
         if is_proxy(url, base) {
-            return Ok(Place::Proxy);
+            return Ok(SettingPlace::Proxy);
         }
         if HOMES.contains(&without_version(url)) {
-            return Ok(Place::Home);
+            return Ok(SettingPlace::Home);
         }
-        Upstream::of(api, url, suffix).map(Place::At)
+        NeededUpstream::of(api, url, suffix).map(SettingPlace::At)
     }
 
-    fn of(api: &'static str, url: &str, suffix: &str) -> Result<Upstream, UpstreamProblem> {
+    fn of(api: &'static str, url: &str, suffix: &str) -> Result<NeededUpstream, UpstreamProblem> {
         let problem = |shown: &str, reason| {
             Err(UpstreamProblem::Address {
                 shown: shown.to_owned(),
@@ -116,11 +116,11 @@ impl Upstream {
                 url += if api == "gemini" { "/v1beta" } else { "/v1" };
             }
         }
-        Ok(Upstream { api, url })
+        Ok(NeededUpstream { api, url })
     }
 
     /// Adds this to others, unless they send the API elsewhere.
-    pub fn add_to(self, others: &mut Vec<Upstream>) -> Result<(), UpstreamProblem> {
+    pub fn add_to(self, others: &mut Vec<NeededUpstream>) -> Result<(), UpstreamProblem> {
         match others.iter().find(|other| other.api == self.api) {
             Some(other) if is_same(&other.url, &self.url) => Ok(()),
             Some(other) => Err(UpstreamProblem::Two {

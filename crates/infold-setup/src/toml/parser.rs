@@ -4,21 +4,21 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{Document, Entry, Table};
+use super::{TomlDocument, TomlEntry, TomlTable};
 use crate::edit::{SyntaxError, path_text};
 use crate::text::{bom, line_stop};
-use crate::tree::{Form, Member, Node, NodeKind, Step};
+use crate::tree::{Member, Node, NodeForm, NodeKind, PathStep};
 
 /// No configuration is nested deeper.
 const MAX_DEPTH: usize = 64;
 
 /// Parses a text.
-pub(crate) fn parse(text: &str) -> Result<Document, SyntaxError> {
-    let mut parser = Parser {
+pub(crate) fn parse(text: &str) -> Result<TomlDocument, SyntaxError> {
+    let mut parser = TomlParser {
         text,
         at: bom(text),
     };
-    let mut document = Document::default();
+    let mut document = TomlDocument::default();
     loop {
         parser.blank_lines()?;
         if parser.at >= text.len() {
@@ -27,7 +27,7 @@ pub(crate) fn parse(text: &str) -> Result<Document, SyntaxError> {
         let start = parser.at;
         if parser.rest().starts_with('[') {
             let table = parser.table(start)?;
-            let is_known = |other: &Table| other.path == table.path && !other.is_element;
+            let is_known = |other: &TomlTable| other.path == table.path && !other.is_element;
             if !table.is_element && document.tables.iter().any(is_known) {
                 let reason = format!("the table [{}] is there twice", path_text(&table.path));
                 return Err(SyntaxError::at(text, start, reason));
@@ -41,12 +41,12 @@ pub(crate) fn parse(text: &str) -> Result<Document, SyntaxError> {
             let table = document.tables.len().checked_sub(1);
             let mut path = table.map_or(Vec::new(), |at| document.tables[at].path.clone());
             path.extend(keys);
-            let is_known = |other: &Entry| other.table == table && other.path == path;
+            let is_known = |other: &TomlEntry| other.table == table && other.path == path;
             if document.entries.iter().any(is_known) {
                 let reason = format!("the key `{}` is there twice", path_text(&path));
                 return Err(SyntaxError::at(text, start, reason));
             }
-            document.entries.push(Entry {
+            document.entries.push(TomlEntry {
                 table,
                 path,
                 start,
@@ -57,12 +57,12 @@ pub(crate) fn parse(text: &str) -> Result<Document, SyntaxError> {
     }
 }
 
-struct Parser<'a> {
+struct TomlParser<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> TomlParser<'a> {
     fn error(&self, reason: impl Into<String>) -> SyntaxError {
         SyntaxError::at(self.text, self.at.min(self.text.len()), reason)
     }
@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn table(&mut self, start: usize) -> Result<Table, SyntaxError> {
+    fn table(&mut self, start: usize) -> Result<TomlTable, SyntaxError> {
         let is_element = self.rest().starts_with("[[");
         self.at += if is_element { 2 } else { 1 };
         let path = self.keys()?;
@@ -123,18 +123,18 @@ impl<'a> Parser<'a> {
         if is_element {
             self.expect(']')?;
         }
-        Ok(Table {
+        Ok(TomlTable {
             path,
             start,
             is_element,
         })
     }
 
-    fn keys(&mut self) -> Result<Vec<Step>, SyntaxError> {
+    fn keys(&mut self) -> Result<Vec<PathStep>, SyntaxError> {
         let mut keys = Vec::new();
         loop {
             self.spaces();
-            keys.push(Step::Key(self.key()?));
+            keys.push(PathStep::Key(self.key()?));
             self.spaces();
             if !self.rest().starts_with('.') {
                 return Ok(keys);
@@ -181,7 +181,7 @@ impl<'a> Parser<'a> {
             self.blank_lines()?;
             if self.rest().starts_with(']') {
                 self.at += 1;
-                return Ok(NodeKind::List(items, Form::Flow));
+                return Ok(NodeKind::List(items, NodeForm::Flow));
             }
             items.push(self.value(depth + 1)?);
             self.blank_lines()?;
@@ -200,14 +200,14 @@ impl<'a> Parser<'a> {
             self.blank_lines()?;
             if self.rest().starts_with('}') {
                 self.at += 1;
-                return Ok(NodeKind::Map(members, Form::Flow));
+                return Ok(NodeKind::Map(members, NodeForm::Flow));
             }
             let start = self.at;
             let keys: Vec<String> = self
                 .keys()?
                 .into_iter()
                 .map(|step| match step {
-                    Step::Key(key) | Step::Entry(_, key) => key,
+                    PathStep::Key(key) | PathStep::Entry(_, key) => key,
                 })
                 .collect();
             self.expect('=')?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use infold_sources::{
-    EnqueueRequest, FetchOptions, FetchReport, QueueEntry, QueueError, QueueStatus, RetryPolicy,
+    FetchOptions, FetchReport, QueueError, QueueRequest, QueueStatus, QueuedTask, RetryPolicy,
     Secret, Source, SourceKind, SourceOptions, SourceTask, TaskQueue, TaskRef, TaskType, fetch,
 };
 use infold_testkit::{Forge, ForgeState};
@@ -64,17 +64,17 @@ pub struct Queue {
 }
 
 impl TaskQueue for Queue {
-    fn find(&mut self, task: &SourceTask) -> Result<Option<QueueEntry>, QueueError> {
+    fn find(&mut self, task: &SourceTask) -> Result<Option<QueuedTask>, QueueError> {
         let uuid = task.uuid();
         let status = self.entries.get(&uuid).copied();
-        Ok(status.map(|status| QueueEntry {
+        Ok(status.map(|status| QueuedTask {
             uuid,
             is_new: false,
             status,
         }))
     }
 
-    fn enqueue(&mut self, request: EnqueueRequest<'_>) -> Result<QueueEntry, QueueError> {
+    fn enqueue(&mut self, request: QueueRequest<'_>) -> Result<QueuedTask, QueueError> {
         if request.task.title == "refused" {
             return Err("the disk is full".into());
         }
@@ -82,7 +82,7 @@ impl TaskQueue for Queue {
         assert_eq!(before, None, "{} is enqueued twice", request.task.name());
         let text = request.text.to_owned();
         self.enqueued.push((request.task.name(), text));
-        Ok(QueueEntry {
+        Ok(QueuedTask {
             uuid: request.uuid,
             is_new: true,
             status: QueueStatus::Open,

@@ -297,9 +297,10 @@ impl NewFile {
         };
         let fail = |error| LogError::io(&path, "written", error);
         let done = out.into_inner().map_err(|error| fail(error.into_error()))?;
-        match self.is_changed {
-            true => done.sync_data().map_err(fail),
-            false => fs::remove_file(&path).map_err(fail),
+        if self.is_changed {
+            done.sync_data().map_err(fail)
+        } else {
+            fs::remove_file(&path).map_err(fail)
         }
     }
 }

@@ -14,7 +14,7 @@ use super::state_changes::redact_changes;
 use super::texts::{TextRedactor, marker};
 use super::tool_uses::ChangedToolUses;
 use super::{Family, FamilyMember, Find, Search, damaged, holder};
-use crate::event::{Extent, FoldLine, MaskLine, RedactLine, RefusalLine};
+use crate::event::{Extent, FoldLine, LookupLine, MaskLine, RedactLine, RefusalLine};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::redacted_values::FoundValues;
@@ -269,23 +269,7 @@ impl<'a> Rewrite<'a> {
                     recall.tokens = tokens::text_message(&recall.text);
                     What::Recall(recall)
                 }
-                What::Lookup(lookup) => {
-                    // Some of it would be neither what was asked nor what was answered: the reply alone stays.
-                    let results = lookup.results.iter().map(|result| &result.message);
-                    let mut all = lookup.messages.iter().chain(results);
-                    let is_redacted = |seq: Seq| {
-                        let held = holder(self.family, one.task, seq.get());
-                        held.is_some_and(|held| held.messages.contains_key(&seq.get()))
-                    };
-                    if lookup.span.seqs().any(is_redacted)
-                        || all.any(|it| text.json(&String::from_utf8_lossy(it)).is_some())
-                    {
-                        text.changed += 1;
-                        What::Lookup(lookup.emptied())
-                    } else {
-                        What::Lookup(lookup)
-                    }
-                }
+                What::Lookup(lookup) => What::Lookup(self.lookup(one, lookup, text)),
                 What::Tool(record) => What::Tool(self.record(record, text)),
                 What::State(mut state) => {
                     state.changes = redact_changes(state.changes, text);
@@ -341,7 +325,31 @@ impl<'a> Rewrite<'a> {
         Ok(out)
     }
 
-    /// A model that was called, which nobody made of a message.
+    /// Returns a look-up without its messages if one of them is redacted. Part of them would be neither the
+    /// question nor the answer.
+    fn lookup(
+        &self,
+        one: &FamilyMember,
+        lookup: LookupLine,
+        text: &mut TextRedactor<'_>,
+    ) -> LookupLine {
+        let is_redacted = |seq: Seq| {
+            let held = holder(self.family, one.task, seq.get());
+            held.is_some_and(|held| held.messages.contains_key(&seq.get()))
+        };
+        let results = lookup.results.iter().map(|result| &result.message);
+        let mut all = lookup.messages.iter().chain(results);
+        if lookup.span.seqs().any(is_redacted)
+            || all.any(|it| text.json(&String::from_utf8_lossy(it)).is_some())
+        {
+            text.changed += 1;
+            lookup.emptied()
+        } else {
+            lookup
+        }
+    }
+
+    /// Rewrites the names of a model that was called.
     fn model(&self, provider: &mut String, model: &mut String, text: &mut TextRedactor<'_>) {
         if self.extent == Extent::Matches {
             for name in [provider, model] {

@@ -293,9 +293,10 @@ impl Redactor<'_> {
         let head = head.unwrap_or_default();
         let is_time = |byte: u8| byte.is_ascii_digit() || b"-:. ".contains(&byte);
         let rest = &text[head.len()..];
-        let head = match head == HEADER && rest.trim_end().bytes().all(is_time) {
-            true => &text,
-            false => head,
+        let head = if head == HEADER && rest.trim_end().bytes().all(is_time) {
+            &text
+        } else {
+            head
         };
         let rest = &text[head.len()..];
         self.left += (self.find)(head).len();
@@ -377,9 +378,10 @@ mod tests {
             }
         };
         for piece in pieces {
-            let line = match piece.starts_with("{\"seq\"") || piece.starts_with("{\"list\"") {
-                true => (*piece).to_owned(),
-                false => format!("{{\"text\":{}}}", quote(piece)),
+            let line = if piece.starts_with("{\"seq\"") || piece.starts_with("{\"list\"") {
+                (*piece).to_owned()
+            } else {
+                format!("{{\"text\":{}}}", quote(piece))
             };
             if batch.add(line.as_bytes()) {
                 take(&mut batch);

@@ -28,7 +28,7 @@ pub struct QueueEntry {
 
 /// How a new task enters the queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct NewEntry<'a> {
     /// Tasks with a higher one come first.
     pub priority: i64,
     /// Who works on it from the start.
@@ -127,7 +127,7 @@ impl Registry {
     pub(crate) fn enqueue<E>(
         &self,
         row: &TaskRow,
-        entry: Entry<'_>,
+        entry: NewEntry<'_>,
         publish: impl Fn() -> Result<(), E>,
     ) -> Result<Result<Entered, E>, RegistryError> {
         self.run(|db| {

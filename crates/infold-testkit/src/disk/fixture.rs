@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::holdings::Holdings;
 use super::names::Names;
-use super::proxy::{Proxy, ProxyConversation};
+use super::proxy::{DiskProxy, ProxyConversation};
 use super::sandbox::{Program, Sandbox, copy_tree};
 use super::shim::Shim;
 use crate::{Model, Script, Server};
@@ -199,7 +199,7 @@ impl Fixture {
 
     /// A task that a client made through the proxy.
     fn proxied(&mut self) -> Result<(), String> {
-        let started = Proxy::start(&self.sandbox, &self.program, &self.upstream(), None);
+        let started = DiskProxy::start(&self.sandbox, &self.program, &self.upstream(), None);
         let proxy = started.map_err(|ran| format!("infold serve: {}", ran.ending()))?;
         self.talk.turn(proxy.port, "which berth is free?")?;
         self.talk.turn(proxy.port, "and what does it cost?")?;

@@ -9,12 +9,12 @@ use serde_json::Value;
 /// The tasks of a contexts directory, by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holdings {
-    pub(crate) tasks: BTreeMap<String, Task>,
+    pub(crate) tasks: BTreeMap<String, LogLines>,
 }
 
 /// The whole lines of a task's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Task {
+pub(crate) struct LogLines {
     /// `running` or `completed`.
     pub(crate) place: String,
     /// It says what task it is.
@@ -32,7 +32,7 @@ impl Holdings {
         for place in ["running", "completed"] {
             for id in task_ids(&contexts.join(place)) {
                 let dir = contexts.join(place).join(&id);
-                let task = Task {
+                let task = LogLines {
                     place: place.to_owned(),
                     has_metadata: has_metadata(&dir.join("metadata.json")),
                     messages: whole_lines(&dir.join("messages.jsonl")),
@@ -68,8 +68,8 @@ impl Holdings {
     }
 
     /// The same without what differs from run to run: times, and the ids of tasks that are not in `known`.
-    pub(crate) fn canonical(&self, known: &Holdings) -> Vec<(String, Task)> {
-        let mut tasks: Vec<(String, Task)> = self
+    pub(crate) fn canonical(&self, known: &Holdings) -> Vec<(String, LogLines)> {
+        let mut tasks: Vec<(String, LogLines)> = self
             .tasks
             .iter()
             .map(|(id, task)| {
@@ -79,7 +79,7 @@ impl Holdings {
                     "new".to_owned()
                 };
                 let steady = |lines: &[String]| lines.iter().map(|line| steady(line)).collect();
-                let task = Task {
+                let task = LogLines {
                     place: task.place.clone(),
                     has_metadata: task.has_metadata,
                     messages: steady(&task.messages),
@@ -95,7 +95,7 @@ impl Holdings {
     }
 }
 
-impl Task {
+impl LogLines {
     /// Returns whether its first event names another task as the one that it continues.
     pub(crate) fn continues(&self, parent: &str) -> bool {
         let first = self.events.first();

@@ -13,7 +13,7 @@ use super::shim::Mode;
 
 /// A server that listens.
 #[derive(Debug)]
-pub(crate) struct Proxy {
+pub(crate) struct DiskProxy {
     child: Child,
     pub(crate) port: u16,
 }
@@ -26,14 +26,14 @@ pub(crate) struct ProxyConversation {
     pub(crate) task: Option<String>,
 }
 
-impl Proxy {
+impl DiskProxy {
     /// Starts one; if it does not, says how it ended.
     pub(crate) fn start(
         sandbox: &Sandbox,
         program: &Program,
         upstream: &str,
         mode: Option<Mode>,
-    ) -> Result<Proxy, Ran> {
+    ) -> Result<DiskProxy, Ran> {
         let mut command = sandbox.command(program, mode);
         command.args(["--json", "serve", "--port", "0", "--trace", "json"]);
         command.args(["--upstream", upstream]);
@@ -49,7 +49,7 @@ impl Proxy {
             .spawn();
         let mut child = spawned.map_err(failed)?;
         match await_port(&mut child, &sandbox.beside("ready")) {
-            Some(port) => Ok(Proxy { child, port }),
+            Some(port) => Ok(DiskProxy { child, port }),
             None => Err(ended(&mut child, sandbox)),
         }
     }
@@ -81,7 +81,7 @@ fn await_port(child: &mut Child, ready: &Path) -> Option<u16> {
     }
 }
 
-impl Drop for Proxy {
+impl Drop for DiskProxy {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -62,7 +62,7 @@ impl CommandOutput {
 }
 
 /// One run: a command, the call that is harmed, and how.
-struct Run<'a> {
+struct SweepRun<'a> {
     subject: &'a Subject,
     at: usize,
     fault: DiskFault,
@@ -125,7 +125,7 @@ impl Subject {
     }
 
     /// All that can be done to it.
-    fn runs(&self) -> Vec<Run<'_>> {
+    fn runs(&self) -> Vec<SweepRun<'_>> {
         let harms = self.calls.iter().enumerate().flat_map(|(index, call)| {
             let faults = call.op.faults().iter().copied();
             faults.map(move |fault| (index + 1, fault))
@@ -133,7 +133,7 @@ impl Subject {
         // All other calls are followed by one that a kill may come before.
         let last = (self.calls.len(), DiskFault::KillAfter);
         let all = harms.chain([last]);
-        all.map(|(at, fault)| Run {
+        all.map(|(at, fault)| SweepRun {
             subject: self,
             at,
             fault,
@@ -142,7 +142,7 @@ impl Subject {
     }
 }
 
-impl Run<'_> {
+impl SweepRun<'_> {
     fn name(&self) -> String {
         format!(
             "{}:{}:{}",
@@ -184,10 +184,10 @@ impl Run<'_> {
 }
 
 /// Takes as many runs as are asked for, the same share of each command's.
-fn select<'a>(subjects: &'a [Subject], sweep: &Sweep) -> Vec<Run<'a>> {
-    let all: Vec<Vec<Run<'a>>> = subjects.iter().map(Subject::runs).collect();
-    let is_asked = |run: &Run<'_>| sweep.only.takes(&run.name());
-    let all: Vec<Vec<Run<'a>>> = all
+fn select<'a>(subjects: &'a [Subject], sweep: &Sweep) -> Vec<SweepRun<'a>> {
+    let all: Vec<Vec<SweepRun<'a>>> = subjects.iter().map(Subject::runs).collect();
+    let is_asked = |run: &SweepRun<'_>| sweep.only.takes(&run.name());
+    let all: Vec<Vec<SweepRun<'a>>> = all
         .into_iter()
         .map(|runs| runs.into_iter().filter(is_asked).collect())
         .collect();
@@ -195,7 +195,7 @@ fn select<'a>(subjects: &'a [Subject], sweep: &Sweep) -> Vec<Run<'a>> {
     if sweep.runs == 0 || sweep.runs >= total {
         return all.into_iter().flatten().collect();
     }
-    let spread = |runs: Vec<Run<'a>>| {
+    let spread = |runs: Vec<SweepRun<'a>>| {
         let count = (runs.len() * sweep.runs).div_ceil(total).min(runs.len());
         let (len, offset) = (runs.len(), sweep.seed as usize);
         let mut chosen = vec![false; len];

@@ -157,7 +157,7 @@ fn in_repo(state: &mut ForgeState, at: usize, rest: &[&str], request: &ForgeRequ
             let Some(item) = repo.item_mut(number) else {
                 return error(404, "Not Found");
             };
-            let place = Place {
+            let place = IssuePlace {
                 repo: &shown,
                 name: &name,
                 address: &address,
@@ -171,7 +171,7 @@ fn in_repo(state: &mut ForgeState, at: usize, rest: &[&str], request: &ForgeRequ
 }
 
 /// Where an issue is, and who writes there when.
-struct Place<'a> {
+struct IssuePlace<'a> {
     repo: &'a ForgeRepo,
     name: &'a str,
     address: &'a str,
@@ -181,7 +181,7 @@ struct Place<'a> {
 
 fn in_issue(
     item: &mut ForgeItem,
-    place: &Place<'_>,
+    place: &IssuePlace<'_>,
     rest: &[&str],
     request: &ForgeRequest,
 ) -> ForgeReply {

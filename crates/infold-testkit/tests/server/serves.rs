@@ -23,9 +23,10 @@ fn ask(wire: Wire, stream: bool) -> (&'static str, String) {
             format!(r#"{{"model":"m","max_tokens":50,{turn},"stream":{stream}}}"#),
         ),
         Wire::Gemini => (
-            match stream {
-                true => "/v1beta/models/m:streamGenerateContent?alt=sse",
-                false => "/v1/models/m:generateContent",
+            if stream {
+                "/v1beta/models/m:streamGenerateContent?alt=sse"
+            } else {
+                "/v1/models/m:generateContent"
             },
             r#"{"contents":[{"role":"user","parts":[{"text":"Hello there"}]}]}"#.to_owned(),
         ),

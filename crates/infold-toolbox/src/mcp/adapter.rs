@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A connection with a server.
 #[derive(Debug)]
-pub struct Connection(RunningService<RoleClient, ListWatcher>);
+pub struct McpConnection(RunningService<RoleClient, ListWatcher>);
 
 /// A tool as a server lists it.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,15 +62,15 @@ pub enum Handshake {
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub struct ConnectError {
+pub struct HandshakeError {
     pub text: String,
     /// The server answered, and does not know this handshake.
     pub is_refusal: bool,
 }
 
-impl ConnectError {
-    pub fn new(text: String) -> ConnectError {
-        ConnectError {
+impl HandshakeError {
+    pub fn new(text: String) -> HandshakeError {
+        HandshakeError {
             text,
             is_refusal: false,
         }
@@ -91,7 +91,7 @@ pub async fn connect_stdio(
     stdout: impl AsyncRead + Send + Unpin + 'static,
     stdin: impl AsyncWrite + Send + Unpin + 'static,
     handshake: Handshake,
-) -> Result<Connection, ConnectError> {
+) -> Result<McpConnection, HandshakeError> {
     // Lines are limited by whoever gives the output.
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(usize::MAX);
     connect(transport, handshake).await
@@ -103,7 +103,7 @@ pub async fn connect_http(
     headers: &HeaderMap,
     max_response_bytes: usize,
     handshake: Handshake,
-) -> Result<Connection, ConnectError> {
+) -> Result<McpConnection, HandshakeError> {
     let client = http::HttpClient::new(address.clone(), headers.clone(), max_response_bytes);
     let config = http::transport_config();
     connect(
@@ -113,7 +113,10 @@ pub async fn connect_http(
     .await
 }
 
-async fn connect<T, E, A>(transport: T, handshake: Handshake) -> Result<Connection, ConnectError>
+async fn connect<T, E, A>(
+    transport: T,
+    handshake: Handshake,
+) -> Result<McpConnection, HandshakeError>
 where
     T: IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
@@ -127,7 +130,7 @@ where
     let served = ListWatcher::default()
         .serve_with_lifecycle(transport, lifecycle)
         .await;
-    served.map(Connection).map_err(|error| ConnectError {
+    served.map(McpConnection).map_err(|error| HandshakeError {
         is_refusal: matches!(error, ClientInitializeError::JsonRpcError(_)),
         text: connect_error_text(error),
     })
@@ -173,7 +176,7 @@ impl ClientHandler for ListWatcher {
     }
 }
 
-impl Connection {
+impl McpConnection {
     /// Says whether the connection has ended.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed() || self.0.peer().is_transport_closed()

@@ -13,23 +13,23 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
 use super::adapter::{
-    ConnectError, Connection, Handshake, RequestError, ServerTool, connect_http, connect_stdio,
+    Handshake, HandshakeError, McpConnection, RequestError, ServerTool, connect_http, connect_stdio,
 };
 use super::line_limit::LineLimit;
 use super::process::{ProcessSettings, ServerProcess};
 use super::restart::{RestartPolicy, RestartRefusal};
-use crate::failure::Failure;
+use crate::failure::CallProblem;
 use crate::{McpServer, McpTransport};
 
 /// A server and its state.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ServerHandle {
     name: String,
     reached_by: Reached,
     timeout: Duration,
     max_tools: usize,
     max_message_bytes: usize,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     /// True once the toolbox is shut down.
     is_shut_down: watch::Sender<bool>,
 }
@@ -45,7 +45,7 @@ enum Reached {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ConnectionState {
     running: Option<Arc<RunningServer>>,
     restarts: RestartPolicy,
     /// Why the last start failed.
@@ -64,7 +64,7 @@ pub(crate) struct Listed {
 /// A server that runs.
 #[derive(Debug)]
 struct RunningServer {
-    connection: Connection,
+    connection: McpConnection,
     /// None for a server that is not ours to start, and once it was stopped.
     process: Mutex<Option<ServerProcess>>,
     is_line_too_long: Arc<AtomicBool>,
@@ -86,8 +86,8 @@ const MAX_PING_TIME: Duration = Duration::from_secs(5);
 /// How long closing a connection may take.
 const MAX_CLOSE_TIME: Duration = Duration::from_secs(2);
 
-impl Server {
-    pub fn new(settings: McpServer, shared: SharedSettings) -> Result<Server, String> {
+impl ServerHandle {
+    pub fn new(settings: McpServer, shared: SharedSettings) -> Result<ServerHandle, String> {
         let reached_by = match settings.transport {
             McpTransport::Command {
                 command,
@@ -111,7 +111,7 @@ impl Server {
                 headers: header_map(&headers)?,
             },
         };
-        Ok(Server {
+        Ok(ServerHandle {
             name: settings.name,
             reached_by,
             timeout: settings.timeout,
@@ -181,10 +181,14 @@ impl Server {
     }
 
     /// Calls a tool. A failure has what the tool said, or why there is nothing.
-    pub async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<String, Failure> {
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<String, CallProblem> {
         let name = &self.name;
         let running = self.running().await.map_err(|reason| {
-            Failure::new(format!(
+            CallProblem::new(format!(
                 "the MCP server `{name}` is not available: {reason}"
             ))
         })?;
@@ -199,13 +203,13 @@ impl Server {
             }
             Ok(Err(RequestError::Answered(text))) => {
                 self.state.lock().await.restarts.worked();
-                Err(Failure::new(format!(
+                Err(CallProblem::new(format!(
                     "the MCP server `{name}` refused the call: {text}"
                 )))
             }
             Ok(Err(RequestError::Lost(text))) => {
                 let words = self.discard(&running).await;
-                Err(Failure::new(format!(
+                Err(CallProblem::new(format!(
                     "the MCP server `{name}` failed during the call, which may have had an effect: {text}{words}. The next call starts it again"
                 )))
             }
@@ -217,7 +221,7 @@ impl Server {
                     self.discard(&running).await;
                     "the server answers nothing else either and was stopped; the next call starts it again"
                 };
-                Err(Failure::new(format!(
+                Err(CallProblem::new(format!(
                     "the MCP server `{name}` did not answer within {} s: {after}. The call may have had an effect",
                     self.timeout.as_secs_f64()
                 )))
@@ -290,7 +294,7 @@ impl Server {
         }
     }
 
-    async fn connect(&self, handshake: Handshake) -> Result<RunningServer, ConnectError> {
+    async fn connect(&self, handshake: Handshake) -> Result<RunningServer, HandshakeError> {
         match &self.reached_by {
             Reached::Process(settings) => self.connect_process(settings, handshake).await,
             Reached::Http { address, headers } => {
@@ -306,10 +310,10 @@ impl Server {
         &self,
         settings: &ProcessSettings,
         handshake: Handshake,
-    ) -> Result<RunningServer, ConnectError> {
+    ) -> Result<RunningServer, HandshakeError> {
         let (mut process, stdout, stdin) = ServerProcess::start(settings).map_err(|error| {
             let program = settings.command.first().map_or("", String::as_str);
-            ConnectError::new(format!("`{program}` cannot be started: {error}"))
+            HandshakeError::new(format!("`{program}` cannot be started: {error}"))
         })?;
         let is_line_too_long = Arc::new(AtomicBool::new(false));
         let output = LineLimit::new(
@@ -325,7 +329,7 @@ impl Server {
             )),
             Err(error) => {
                 let words = quoted(&process.last_words().await);
-                Err(ConnectError {
+                Err(HandshakeError {
                     text: format!("{}{words}", error.text),
                     ..error
                 })
@@ -335,11 +339,11 @@ impl Server {
 
     async fn in_time(
         &self,
-        connecting: impl Future<Output = Result<Connection, ConnectError>>,
-    ) -> Result<Connection, ConnectError> {
+        connecting: impl Future<Output = Result<McpConnection, HandshakeError>>,
+    ) -> Result<McpConnection, HandshakeError> {
         timeout(self.timeout, connecting).await.unwrap_or_else(|_| {
             let seconds = self.timeout.as_secs_f64();
-            Err(ConnectError::new(format!(
+            Err(HandshakeError::new(format!(
                 "it did not start within {seconds} s"
             )))
         })
@@ -389,7 +393,7 @@ const MIN_MESSAGE_BYTES: usize = 16 << 20;
 
 impl RunningServer {
     fn new(
-        connection: Connection,
+        connection: McpConnection,
         process: Option<ServerProcess>,
         is_line_too_long: Arc<AtomicBool>,
     ) -> RunningServer {
@@ -422,7 +426,7 @@ fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, String> {
 }
 
 /// Makes the failure of a tool that says itself that it failed.
-fn tool_failure(text: String) -> Failure {
+fn tool_failure(text: String) -> CallProblem {
     const MAX_REASON_CHARS: usize = 200;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());
     let reason: String = line
@@ -431,7 +435,7 @@ fn tool_failure(text: String) -> Failure {
         .take(MAX_REASON_CHARS)
         .collect();
     let output = (!text.trim().is_empty() && text != reason).then_some(text);
-    Failure { reason, output }
+    CallProblem { reason, output }
 }
 
 /// Returns the last words of a process for a message.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Limits, Tool};
+use crate::{Tool, ToolLimits};
 
 /// Returns the tools that use files.
 pub fn file_tools() -> Vec<Tool> {
@@ -60,7 +60,7 @@ pub fn file_tools() -> Vec<Tool> {
 }
 
 /// Returns the tool that runs commands.
-pub fn command_tool(limits: &Limits) -> Tool {
+pub fn command_tool(limits: &ToolLimits) -> Tool {
     let about = format!(
         "Runs a command in the workspace with `sh -c`, and returns what it prints, standard error too. Each call starts anew in the workspace's directory, has no input, and ends with all that it started, background processes too; at most after {} seconds unless `timeout` says otherwise.",
         limits.command_timeout.as_secs()

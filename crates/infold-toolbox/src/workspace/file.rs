@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 
 use super::root::{Location, REPOSITORY_DATA, is_git_directory};
-use crate::failure::Failure;
+use crate::failure::CallProblem;
 
 /// Opens a regular file for reading; `shown` is its path in messages.
-pub fn open_file(place: &Location<'_>, shown: &str) -> Result<(File, u64), Failure> {
+pub fn open_file(place: &Location<'_>, shown: &str) -> Result<(File, u64), CallProblem> {
     let name = place
         .name()
         .ok_or_else(|| kind_failure(FileType::Directory, shown))?;
@@ -29,7 +29,7 @@ pub fn open_entry(
     directory: BorrowedFd<'_>,
     name: &OsStr,
     shown: &str,
-) -> Result<(File, u64), Failure> {
+) -> Result<(File, u64), CallProblem> {
     let failed = |error: Errno| io_failure(error, shown);
     // Opening a device or a named pipe may have effects of its own.
     let before = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
@@ -42,7 +42,11 @@ pub fn open_entry(
 }
 
 /// Reads a whole file of at most `max_bytes`.
-pub fn read_whole(place: &Location<'_>, shown: &str, max_bytes: u64) -> Result<Vec<u8>, Failure> {
+pub fn read_whole(
+    place: &Location<'_>,
+    shown: &str,
+    max_bytes: u64,
+) -> Result<Vec<u8>, CallProblem> {
     let (file, size) = open_file(place, shown)?;
     let mut bytes = Vec::new();
     // It may grow meanwhile, or be one whose size is not known, as those of /proc.
@@ -50,7 +54,7 @@ pub fn read_whole(place: &Location<'_>, shown: &str, max_bytes: u64) -> Result<V
         .read_to_end(&mut bytes)
         .map_err(|error| read_failure(&error, shown))?;
     if bytes.len() as u64 > max_bytes {
-        return Err(Failure::new(format!(
+        return Err(CallProblem::new(format!(
             "`{shown}` is too large: it has {} bytes, the limit is {max_bytes}",
             size.max(bytes.len() as u64)
         )));
@@ -58,12 +62,12 @@ pub fn read_whole(place: &Location<'_>, shown: &str, max_bytes: u64) -> Result<V
     Ok(bytes)
 }
 
-pub fn read_failure(error: &io::Error, shown: &str) -> Failure {
-    Failure::new(format!("`{shown}` cannot be read: {error}"))
+pub fn read_failure(error: &io::Error, shown: &str) -> CallProblem {
+    CallProblem::new(format!("`{shown}` cannot be read: {error}"))
 }
 
 /// Returns what a file is at a place, without following a link; none if there is none.
-pub fn existing(place: &Location<'_>, shown: &str) -> Result<Option<Stat>, Failure> {
+pub fn existing(place: &Location<'_>, shown: &str) -> Result<Option<Stat>, CallProblem> {
     let name = place
         .name()
         .ok_or_else(|| kind_failure(FileType::Directory, shown))?;
@@ -78,12 +82,12 @@ pub fn existing(place: &Location<'_>, shown: &str) -> Result<Option<Stat>, Failu
 }
 
 /// Replaces a file, or makes it. It is at any time as it was or wholly written, and keeps its mode.
-pub fn write_whole(place: &Location<'_>, shown: &str, bytes: &[u8]) -> Result<(), Failure> {
+pub fn write_whole(place: &Location<'_>, shown: &str, bytes: &[u8]) -> Result<(), CallProblem> {
     let is_protected = |name: &OsStr| is_git_directory(name);
     if place.directories().any(|(_, name)| is_protected(name))
         || place.name().is_some_and(is_protected)
     {
-        return Err(Failure::new(format!("`{shown}` {REPOSITORY_DATA}")));
+        return Err(CallProblem::new(format!("`{shown}` {REPOSITORY_DATA}")));
     }
     let replaced = existing(place, shown)?;
     let name = place
@@ -97,16 +101,16 @@ pub fn write_whole(place: &Location<'_>, shown: &str, bytes: &[u8]) -> Result<()
         .and_then(|()| Ok(renameat(place.parent(), &temporary, place.parent(), name)?));
     written.map_err(|error| {
         let _ = unlinkat(place.parent(), &temporary, AtFlags::empty());
-        Failure::new(format!("`{shown}` cannot be written: {error}"))
+        CallProblem::new(format!("`{shown}` cannot be written: {error}"))
     })
 }
 
 /// Refuses a file that may not be written: renaming would replace it all the same.
-fn check_writable(directory: BorrowedFd<'_>, name: &OsStr, shown: &str) -> Result<(), Failure> {
+fn check_writable(directory: BorrowedFd<'_>, name: &OsStr, shown: &str) -> Result<(), CallProblem> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match openat(directory, name, flags, Mode::empty()) {
         Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
-            Err(Failure::new(format!("`{shown}` is read-only: {error}")))
+            Err(CallProblem::new(format!("`{shown}` is read-only: {error}")))
         }
         _ => Ok(()),
     }
@@ -154,14 +158,14 @@ pub fn size_of_file(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-fn check_regular(stat: &Stat, shown: &str) -> Result<(), Failure> {
+fn check_regular(stat: &Stat, shown: &str) -> Result<(), CallProblem> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(()),
         kind => Err(kind_failure(kind, shown)),
     }
 }
 
-fn kind_failure(kind: FileType, shown: &str) -> Failure {
+fn kind_failure(kind: FileType, shown: &str) -> CallProblem {
     let what = match kind {
         FileType::Directory => "a directory: use `list` to see what is in it",
         FileType::Fifo => "a named pipe, not a file",
@@ -171,15 +175,15 @@ fn kind_failure(kind: FileType, shown: &str) -> Failure {
         FileType::Symlink => "being replaced by something else right now: try again",
         _ => "not a regular file",
     };
-    Failure::new(format!("`{shown}` is {what}"))
+    CallProblem::new(format!("`{shown}` is {what}"))
 }
 
-fn io_failure(error: Errno, shown: &str) -> Failure {
+fn io_failure(error: Errno, shown: &str) -> CallProblem {
     match error {
-        Errno::NOENT => Failure::new(format!(
+        Errno::NOENT => CallProblem::new(format!(
             "`{shown}` does not exist: list the directory to see what is there"
         )),
         Errno::LOOP => kind_failure(FileType::Symlink, shown),
-        error => Failure::new(format!("`{shown}` cannot be opened: {error}")),
+        error => CallProblem::new(format!("`{shown}` cannot be opened: {error}")),
     }
 }

@@ -4,10 +4,10 @@ use rustix::fs::{AtFlags, FileType, readlinkat, statat};
 
 use super::file::size_of_file;
 use super::glob::glob;
-use super::walk::{Entry, Step, WalkOptions, walk};
+use super::walk::{WalkEntry, WalkOptions, WalkStep, walk};
 use super::{CallContext, Workspace};
-use crate::arguments::Arguments;
-use crate::failure::Failure;
+use crate::arguments::CallArguments;
+use crate::failure::CallProblem;
 
 /// The arguments of the tool.
 pub const ARGUMENTS: &[&str] = &["path", "depth", "glob", "all"];
@@ -16,9 +16,9 @@ const MAX_LISTED_ENTRIES: usize = 2000;
 
 pub fn list(
     workspace: &Workspace,
-    arguments: &Arguments,
+    arguments: &CallArguments,
     context: &CallContext,
-) -> Result<String, Failure> {
+) -> Result<String, CallProblem> {
     let shown = arguments.optional_text("path")?.unwrap_or(".");
     let pattern = arguments.optional_text("glob")?;
     let filter = pattern.map(path_filter).transpose()?;
@@ -34,7 +34,7 @@ pub fn list(
     let start = workspace
         .root
         .directory(shown)
-        .map_err(|error| Failure::new(error.to_string()))?;
+        .map_err(|error| CallProblem::new(error.to_string()))?;
     let base = start.path_prefix();
     let mut lines = Vec::new();
     let is_whole = walk(&start, options, context, &mut |entry| {
@@ -42,13 +42,13 @@ pub fn list(
             .as_ref()
             .is_some_and(|filter| !filter.is_match(entry.path))
         {
-            return Step::Continue;
+            return WalkStep::Continue;
         }
         if lines.len() == MAX_LISTED_ENTRIES {
-            return Step::Stop;
+            return WalkStep::Stop;
         }
         lines.push(describe(entry, &base));
-        Step::Continue
+        WalkStep::Continue
     });
     if lines.is_empty() {
         return Ok(match pattern {
@@ -66,17 +66,17 @@ pub fn list(
 }
 
 /// Returns a filter of paths. A pattern without a slash is one of names, in any directory.
-pub fn path_filter(pattern: &str) -> Result<regex::bytes::Regex, Failure> {
+pub fn path_filter(pattern: &str) -> Result<regex::bytes::Regex, CallProblem> {
     let at_any_depth = !pattern.contains('/');
     let anchored = pattern.trim_start_matches("./").trim_start_matches('/');
     glob(anchored, at_any_depth).ok_or_else(|| {
-        Failure::new(format!(
+        CallProblem::new(format!(
             "`{pattern}` is not a valid glob: use `*`, `?`, `[abc]` and `**/`"
         ))
     })
 }
 
-fn describe(entry: &Entry<'_>, base: &str) -> String {
+fn describe(entry: &WalkEntry<'_>, base: &str) -> String {
     let path = format!("{base}{}", String::from_utf8_lossy(entry.path));
     match entry.kind {
         FileType::Directory => format!("{path}/"),

@@ -5,27 +5,27 @@ use std::io::{BufRead as _, BufReader};
 use super::file::{open_file, read_failure};
 use super::root::MissingParents;
 use super::{CallContext, Workspace};
-use crate::arguments::Arguments;
-use crate::failure::Failure;
+use crate::arguments::CallArguments;
+use crate::failure::CallProblem;
 
 /// The arguments of the tool.
 pub const ARGUMENTS: &[&str] = &["path", "offset", "limit"];
 
 pub fn read(
     workspace: &Workspace,
-    arguments: &Arguments,
+    arguments: &CallArguments,
     context: &CallContext,
-) -> Result<String, Failure> {
+) -> Result<String, CallProblem> {
     let shown = arguments.text("path")?;
     let first = arguments.count("offset")?.unwrap_or(1);
     let limit = arguments.count("limit")?;
     let place = workspace
         .root
         .locate(shown, MissingParents::Refuse)
-        .map_err(|error| Failure::new(error.to_string()))?;
+        .map_err(|error| CallProblem::new(error.to_string()))?;
     let (file, size) = open_file(&place, shown)?;
     if limit.is_none() && size > workspace.limits.max_file_bytes {
-        return Err(Failure::new(format!(
+        return Err(CallProblem::new(format!(
             "`{shown}` is too large to read as a whole: it has {size} bytes. Read a range of lines with `offset` and `limit`"
         )));
     }
@@ -51,9 +51,9 @@ pub fn read(
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Refuses a file whose beginning is no text.
-pub fn refuse_binary(beginning: &[u8], shown: &str, size: u64) -> Result<(), Failure> {
+pub fn refuse_binary(beginning: &[u8], shown: &str, size: u64) -> Result<(), CallProblem> {
     if is_binary(beginning) {
-        return Err(Failure::new(format!(
+        return Err(CallProblem::new(format!(
             "`{shown}` is a binary file of {size} bytes, not text"
         )));
     }
@@ -73,7 +73,7 @@ struct LineRange {
 }
 
 /// The lines that were found.
-struct Lines {
+struct FoundLines {
     bytes: Vec<u8>,
     /// How many lines were read, those before the range too.
     seen: u64,
@@ -90,8 +90,8 @@ impl LineRange {
         reader: &mut impl std::io::BufRead,
         max_bytes: usize,
         context: &CallContext,
-    ) -> std::io::Result<Lines> {
-        let mut lines = Lines {
+    ) -> std::io::Result<FoundLines> {
+        let mut lines = FoundLines {
             bytes: Vec::new(),
             seen: 0,
             is_end: false,
@@ -127,14 +127,14 @@ impl LineRange {
     }
 }
 
-impl Lines {
+impl FoundLines {
     /// Returns the lines with a note on what else there is.
-    fn describe(self, shown: &str, range: &LineRange) -> Result<String, Failure> {
+    fn describe(self, shown: &str, range: &LineRange) -> Result<String, CallProblem> {
         if self.seen == 0 {
             return Ok(format!("(`{shown}` is empty)"));
         }
         if self.seen < range.first {
-            return Err(Failure::new(format!(
+            return Err(CallProblem::new(format!(
                 "`{shown}` has only {} lines: use a smaller `offset`",
                 self.seen
             )));

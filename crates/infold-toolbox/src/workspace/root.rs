@@ -50,7 +50,7 @@ pub enum MissingParents {
 
 /// What the last component is opened as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
+enum OpenKind {
     Entry,
     Directory,
 }
@@ -122,24 +122,24 @@ impl Root {
         let is_repository = |name: Component<'_>| is_git_directory(name.as_os_str());
         // Before anything is made on the way: nothing is written there.
         if missing == MissingParents::Create && names.any(is_repository) {
-            return Err(StepError::Repository.of(path));
+            return Err(ComponentError::Repository.of(path));
         }
-        self.walk(path, Target::Entry, missing)
+        self.walk(path, OpenKind::Entry, missing)
     }
 
     /// Returns the place of a directory, which is opened.
     pub fn directory(&self, path: &str) -> Result<Location<'_>, PathError> {
-        self.walk(path, Target::Directory, MissingParents::Refuse)
+        self.walk(path, OpenKind::Directory, MissingParents::Refuse)
     }
 
     fn walk(
         &self,
         path: &str,
-        target: Target,
+        target: OpenKind,
         missing: MissingParents,
     ) -> Result<Location<'_>, PathError> {
         if path.len() > MAX_PATH_BYTES {
-            return Err(StepError::TooDeep.of(path));
+            return Err(ComponentError::TooDeep.of(path));
         }
         let mut place = Location {
             root: self,
@@ -152,12 +152,12 @@ impl Root {
             .enter(Path::new(path), &mut pending)
             .map_err(|error| error.of(path))?;
         while let Some(name) = pending.pop() {
-            let is_last = pending.is_empty() && target == Target::Entry;
+            let is_last = pending.is_empty() && target == OpenKind::Entry;
             let step = place.step(name, is_last, missing);
             if let Some(link) = step.map_err(|error| error.of(path))? {
                 links += 1;
                 if links > MAX_LINKS {
-                    return Err(StepError::Links.of(path));
+                    return Err(ComponentError::Links.of(path));
                 }
                 place
                     .enter(&link, &mut pending)
@@ -180,7 +180,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// As [`PathError`], before the path is known.
-enum StepError {
+enum ComponentError {
     Outside,
     NotADirectory,
     Links,
@@ -190,20 +190,20 @@ enum StepError {
     System(Errno),
 }
 
-impl StepError {
+impl ComponentError {
     fn of(self, path: &str) -> PathError {
         let path = path.to_owned();
         match self {
-            StepError::Outside => PathError::Outside { path },
-            StepError::NotADirectory => PathError::NotADirectory { path },
-            StepError::Links => PathError::Links { path },
-            StepError::Protected => PathError::Protected { path },
-            StepError::Repository => PathError::Repository { path },
-            StepError::TooDeep => PathError::TooDeep {
+            ComponentError::Outside => PathError::Outside { path },
+            ComponentError::NotADirectory => PathError::NotADirectory { path },
+            ComponentError::Links => PathError::Links { path },
+            ComponentError::Protected => PathError::Protected { path },
+            ComponentError::Repository => PathError::Repository { path },
+            ComponentError::TooDeep => PathError::TooDeep {
                 path: path.chars().take(80).collect(),
             },
-            StepError::System(Errno::NOENT) => PathError::Missing { path },
-            StepError::System(error) => PathError::Io {
+            ComponentError::System(Errno::NOENT) => PathError::Missing { path },
+            ComponentError::System(error) => PathError::Io {
                 path,
                 source: error.into(),
             },
@@ -246,12 +246,12 @@ impl Location<'_> {
     }
 
     /// Adds the components of a path to those that are walked next, the first one last.
-    fn enter(&mut self, path: &Path, pending: &mut Vec<OsString>) -> Result<(), StepError> {
+    fn enter(&mut self, path: &Path, pending: &mut Vec<OsString>) -> Result<(), ComponentError> {
         let relative = if path.is_absolute() {
             self.parents.clear();
             let roots = [&self.root.path, &self.root.given];
             let mut below = roots.iter().filter_map(|root| path.strip_prefix(root).ok());
-            below.next().ok_or(StepError::Outside)?
+            below.next().ok_or(ComponentError::Outside)?
         } else {
             path
         };
@@ -260,7 +260,7 @@ impl Location<'_> {
                 Component::Normal(name) => pending.push(name.to_owned()),
                 Component::ParentDir => pending.push("..".into()),
                 Component::CurDir => {}
-                Component::RootDir | Component::Prefix(_) => return Err(StepError::Outside),
+                Component::RootDir | Component::Prefix(_) => return Err(ComponentError::Outside),
             }
         }
         Ok(())
@@ -272,12 +272,12 @@ impl Location<'_> {
         name: OsString,
         is_last: bool,
         missing: MissingParents,
-    ) -> Result<Option<PathBuf>, StepError> {
+    ) -> Result<Option<PathBuf>, ComponentError> {
         if name == ".." {
             // The handle from which this directory was opened, whatever its parent is by now.
             return match self.parents.pop() {
                 Some(_) => Ok(None),
-                None => Err(StepError::Outside),
+                None => Err(ComponentError::Outside),
             };
         }
         if is_last {
@@ -287,26 +287,26 @@ impl Location<'_> {
                     self.name = Some(name);
                     Ok(None)
                 }
-                Err(error) => Err(StepError::System(error)),
+                Err(error) => Err(ComponentError::System(error)),
             };
         }
         // A link may lead there, too.
         if missing == MissingParents::Create && is_git_directory(&name) {
-            return Err(StepError::Repository);
+            return Err(ComponentError::Repository);
         }
         if self.parents.len() == MAX_DEPTH {
-            return Err(StepError::TooDeep);
+            return Err(ComponentError::TooDeep);
         }
         let mut opened = openat(self.parent(), &name, DIRECTORY, Mode::empty());
         if matches!(opened, Err(Errno::NOENT)) && missing == MissingParents::Create {
             match mkdirat(self.parent(), &name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(StepError::System(error)),
+                Err(error) => return Err(ComponentError::System(error)),
             }
             opened = openat(self.parent(), &name, DIRECTORY, Mode::empty());
         }
         match opened {
-            Ok(handle) if self.root.is_protected(handle.as_fd()) => Err(StepError::Protected),
+            Ok(handle) if self.root.is_protected(handle.as_fd()) => Err(ComponentError::Protected),
             Ok(handle) => {
                 self.parents.push(Parent { handle, name });
                 Ok(None)
@@ -314,9 +314,9 @@ impl Location<'_> {
             // Systems differ in what they say of a link.
             Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => match self.read_link(&name) {
                 Ok(link) => Ok(Some(link)),
-                Err(_) => Err(StepError::NotADirectory),
+                Err(_) => Err(ComponentError::NotADirectory),
             },
-            Err(error) => Err(StepError::System(error)),
+            Err(error) => Err(ComponentError::System(error)),
         }
     }
 

@@ -10,8 +10,8 @@ use tokio::process::Command;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Workspace;
-use crate::arguments::Arguments;
-use crate::failure::Failure;
+use crate::arguments::CallArguments;
+use crate::failure::CallProblem;
 use crate::output::OutputBuffer;
 use crate::process_group::ProcessGroup;
 
@@ -24,14 +24,14 @@ const MAX_OUTPUT_FACTOR: u64 = 16;
 /// How long the rest of an output is waited for once the command has ended. What it left running may hold the pipe open.
 const MAX_DRAIN_TIME: Duration = Duration::from_millis(500);
 
-pub async fn run(workspace: &Workspace, arguments: Arguments) -> Result<String, Failure> {
+pub async fn run(workspace: &Workspace, arguments: CallArguments) -> Result<String, CallProblem> {
     let arguments = arguments.only(ARGUMENTS)?;
     let command = arguments.text("command")?;
     if command.trim().is_empty() {
-        return Err(Failure::new("`command` is empty"));
+        return Err(CallProblem::new("`command` is empty"));
     }
     if command.contains('\0') {
-        return Err(Failure::new("`command` has a zero byte"));
+        return Err(CallProblem::new("`command` has a zero byte"));
     }
     let limits = &workspace.limits;
     let time_limit = match arguments.count("timeout")? {
@@ -40,30 +40,30 @@ pub async fn run(workspace: &Workspace, arguments: Arguments) -> Result<String, 
     };
     let mut output = OutputBuffer::new(limits.max_result_bytes);
     let end = RunningCommand::start(workspace, command)
-        .map_err(|error| Failure::new(format!("the command cannot be started: {error}")))?
+        .map_err(|error| CallProblem::new(format!("the command cannot be started: {error}")))?
         .finish(&mut output, Instant::now() + time_limit)
         .await;
     let text = output.into_text();
     let reason = match end {
-        CommandEnd::Exited(status) if status.success() => {
+        ToolCommandEnd::Exited(status) if status.success() => {
             return Ok(if text.is_empty() {
                 "(no output)".to_owned()
             } else {
                 text
             });
         }
-        CommandEnd::Exited(status) => failed_status(status),
-        CommandEnd::TimedOut => format!(
+        ToolCommandEnd::Exited(status) => failed_status(status),
+        ToolCommandEnd::TimedOut => format!(
             "stopped after {} seconds, with all that it started: give it a longer `timeout` (at most {}), or a smaller task",
             time_limit.as_secs_f64(),
             limits.max_command_timeout.as_secs()
         ),
-        CommandEnd::TooMuchOutput => {
+        ToolCommandEnd::TooMuchOutput => {
             "stopped, as it printed too much: redirect its output to a file".to_owned()
         }
-        CommandEnd::Lost(error) => format!("the command was lost: {error}"),
+        ToolCommandEnd::Lost(error) => format!("the command was lost: {error}"),
     };
-    Err(Failure {
+    Err(CallProblem {
         reason,
         output: Some(text),
     })
@@ -79,7 +79,7 @@ fn failed_status(status: ExitStatus) -> String {
 }
 
 /// How a command ended.
-enum CommandEnd {
+enum ToolCommandEnd {
     Exited(ExitStatus),
     TimedOut,
     TooMuchOutput,
@@ -127,25 +127,25 @@ impl RunningCommand {
     }
 
     /// Reads the output until the command ends, or is to be stopped.
-    async fn finish(mut self, output: &mut OutputBuffer, until: Instant) -> CommandEnd {
+    async fn finish(mut self, output: &mut OutputBuffer, until: Instant) -> ToolCommandEnd {
         let mut chunk = vec![0; 64 << 10];
         let mut is_open = true;
         let status = loop {
             let next = async {
                 tokio::select! {
-                    read = self.output.read(&mut chunk), if is_open => NextStep::Output(read),
-                    status = self.child.wait() => NextStep::Exit(status),
+                    read = self.output.read(&mut chunk), if is_open => CommandStep::Output(read),
+                    status = self.child.wait() => CommandStep::Exit(status),
                 }
             };
             match timeout_at(until, next).await {
-                Err(_) => return CommandEnd::TimedOut,
-                Ok(NextStep::Exit(Ok(status))) => break status,
-                Ok(NextStep::Exit(Err(error))) => return CommandEnd::Lost(error),
-                Ok(NextStep::Output(Ok(0) | Err(_))) => is_open = false,
-                Ok(NextStep::Output(Ok(read))) => output.push(&chunk[..read]),
+                Err(_) => return ToolCommandEnd::TimedOut,
+                Ok(CommandStep::Exit(Ok(status))) => break status,
+                Ok(CommandStep::Exit(Err(error))) => return ToolCommandEnd::Lost(error),
+                Ok(CommandStep::Output(Ok(0) | Err(_))) => is_open = false,
+                Ok(CommandStep::Output(Ok(read))) => output.push(&chunk[..read]),
             }
             if output.total_bytes() > self.max_output_bytes {
-                return CommandEnd::TooMuchOutput;
+                return ToolCommandEnd::TooMuchOutput;
             }
         };
         let drain = async {
@@ -157,12 +157,12 @@ impl RunningCommand {
             }
         };
         let _ = timeout(MAX_DRAIN_TIME, drain).await;
-        CommandEnd::Exited(status)
+        ToolCommandEnd::Exited(status)
     }
 }
 
 /// What a command does next.
-enum NextStep {
+enum CommandStep {
     Output(io::Result<usize>),
     Exit(io::Result<ExitStatus>),
 }

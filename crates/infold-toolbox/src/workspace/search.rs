@@ -10,10 +10,10 @@ use super::file::{open_entry, open_file};
 use super::list::path_filter;
 use super::read::is_binary;
 use super::root::{MissingParents, PathError};
-use super::walk::{Entry, Step, WalkOptions, walk};
+use super::walk::{WalkEntry, WalkOptions, WalkStep, walk};
 use super::{CallContext, Workspace};
-use crate::arguments::Arguments;
-use crate::failure::Failure;
+use crate::arguments::CallArguments;
+use crate::failure::CallProblem;
 
 /// The arguments of the tool.
 pub const ARGUMENTS: &[&str] = &["pattern", "path", "glob", "ignore_case", "limit", "all"];
@@ -27,9 +27,9 @@ const MAX_SEARCH_TIME: Duration = Duration::from_secs(60);
 
 pub fn search(
     workspace: &Workspace,
-    arguments: &Arguments,
+    arguments: &CallArguments,
     context: &CallContext,
-) -> Result<String, Failure> {
+) -> Result<String, CallProblem> {
     let pattern = arguments.text("pattern")?;
     let shown = arguments.optional_text("path")?.unwrap_or(".");
     let filter = arguments.optional_text("glob")?;
@@ -62,24 +62,24 @@ pub fn search(
                     found.search_entry(entry);
                 }
                 if found.is_full() || Instant::now() > until {
-                    return Step::Stop;
+                    return WalkStep::Stop;
                 }
-                Step::Continue
+                WalkStep::Continue
             })
         }
         Err(PathError::NotADirectory { .. }) => {
             let place = workspace.root.locate(shown, MissingParents::Refuse);
-            let place = place.map_err(|error| Failure::new(error.to_string()))?;
+            let place = place.map_err(|error| CallProblem::new(error.to_string()))?;
             let (file, size) = open_file(&place, shown)?;
             found.search_file(file, size, shown);
             !found.is_full()
         }
-        Err(error) => return Err(Failure::new(error.to_string())),
+        Err(error) => return Err(CallProblem::new(error.to_string())),
     };
     Ok(found.describe(pattern, is_whole))
 }
 
-fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, Failure> {
+fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, CallProblem> {
     RegexBuilder::new(pattern)
         .multi_line(true)
         .crlf(true)
@@ -88,7 +88,7 @@ fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, Failure> {
         .map_err(|error| {
             let error = error.to_string();
             let last = error.lines().last().unwrap_or_default();
-            Failure::new(format!(
+            CallProblem::new(format!(
                 "`{pattern}` is not a valid regular expression ({last}): put a backslash before special characters that are meant as themselves"
             ))
         })
@@ -110,7 +110,7 @@ impl Matches {
         self.lines.len() >= self.limit
     }
 
-    fn search_entry(&mut self, entry: &Entry<'_>) {
+    fn search_entry(&mut self, entry: &WalkEntry<'_>) {
         let path = format!("{}{}", self.base, String::from_utf8_lossy(entry.path));
         match open_entry(entry.directory, entry.name, &path) {
             Ok((file, size)) => self.search_file(file, size, &path),

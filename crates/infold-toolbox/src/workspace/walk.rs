@@ -13,7 +13,7 @@ use super::file::{TEMPORARY_PREFIX, open_entry};
 use super::root::{Location, Root, is_git_directory};
 
 /// An entry of a directory.
-pub struct Entry<'a> {
+pub struct WalkEntry<'a> {
     /// The directory that it is in.
     pub directory: BorrowedFd<'a>,
     pub name: &'a OsStr,
@@ -24,7 +24,7 @@ pub struct Entry<'a> {
 
 /// Whether a walk goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum WalkStep {
     Continue,
     Stop,
 }
@@ -54,7 +54,7 @@ pub fn walk(
     start: &Location<'_>,
     options: WalkOptions,
     context: &CallContext,
-    visit: &mut dyn FnMut(&Entry<'_>) -> Step,
+    visit: &mut dyn FnMut(&WalkEntry<'_>) -> WalkStep,
 ) -> bool {
     let mut walk = Walk {
         root: start.root(),
@@ -76,7 +76,7 @@ pub fn walk(
     }
     let base_bytes = walk.base.len();
     let step = walk.directory(start.parent(), base_bytes, 1);
-    walk.is_whole && step == Step::Continue
+    walk.is_whole && step == WalkStep::Continue
 }
 
 struct Walk<'a> {
@@ -88,21 +88,26 @@ struct Walk<'a> {
     /// The path from the root of the directory that is walked, with a slash at its end.
     base: Vec<u8>,
     left: usize,
-    visit: &'a mut dyn FnMut(&Entry<'_>) -> Step,
+    visit: &'a mut dyn FnMut(&WalkEntry<'_>) -> WalkStep,
     is_whole: bool,
 }
 
 impl Walk<'_> {
-    fn directory(&mut self, directory: BorrowedFd<'_>, start_bytes: usize, depth: usize) -> Step {
+    fn directory(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        start_bytes: usize,
+        depth: usize,
+    ) -> WalkStep {
         let Ok(mut names) = names_of(directory, self.left) else {
             self.is_whole = false;
-            return Step::Continue;
+            return WalkStep::Continue;
         };
         names.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
         for (name, kind) in names {
             if self.left == 0 || self.context.cancel.is_set() {
                 self.is_whole = false;
-                return Step::Stop;
+                return WalkStep::Stop;
             }
             self.left -= 1;
             let Some(kind) = kind_of(directory, &name, kind) else {
@@ -114,16 +119,16 @@ impl Walk<'_> {
             let above = self.base.len();
             self.base.extend_from_slice(name.as_bytes());
             let step = if self.is_ignored(kind) {
-                Step::Continue
+                WalkStep::Continue
             } else {
                 self.entry(directory, &name, kind, start_bytes, depth)
             };
             self.base.truncate(above);
-            if step == Step::Stop {
-                return Step::Stop;
+            if step == WalkStep::Stop {
+                return WalkStep::Stop;
             }
         }
-        Step::Continue
+        WalkStep::Continue
     }
 
     fn entry(
@@ -133,30 +138,30 @@ impl Walk<'_> {
         kind: FileType,
         start_bytes: usize,
         depth: usize,
-    ) -> Step {
-        let entry = Entry {
+    ) -> WalkStep {
+        let entry = WalkEntry {
             directory,
             name,
             path: &self.base[start_bytes..],
             kind,
         };
-        if (self.visit)(&entry) == Step::Stop {
-            return Step::Stop;
+        if (self.visit)(&entry) == WalkStep::Stop {
+            return WalkStep::Stop;
         }
         if kind != FileType::Directory || depth >= self.options.max_depth {
-            return Step::Continue;
+            return WalkStep::Continue;
         }
         if depth >= MAX_WALK_DEPTH {
             self.is_whole = false;
-            return Step::Continue;
+            return WalkStep::Continue;
         }
         // What is no longer a directory, or may not be read, is passed over.
         let Ok(below) = open_directory(directory, name) else {
             self.is_whole = false;
-            return Step::Continue;
+            return WalkStep::Continue;
         };
         if self.root.is_protected(below.as_fd()) {
-            return Step::Continue;
+            return WalkStep::Continue;
         }
         self.base.push(b'/');
         let rules = self.rules.len();

@@ -4,8 +4,8 @@ use super::Workspace;
 use super::file::{existing, read_whole, write_whole};
 use super::read::refuse_binary;
 use super::root::MissingParents;
-use crate::arguments::Arguments;
-use crate::failure::Failure;
+use crate::arguments::CallArguments;
+use crate::failure::CallProblem;
 
 /// The arguments of the tool `write`.
 pub const WRITE_ARGUMENTS: &[&str] = &["path", "content"];
@@ -13,14 +13,14 @@ pub const WRITE_ARGUMENTS: &[&str] = &["path", "content"];
 /// The arguments of the tool `edit`.
 pub const EDIT_ARGUMENTS: &[&str] = &["path", "old_string", "new_string", "replace_all"];
 
-pub fn write(workspace: &Workspace, arguments: &Arguments) -> Result<String, Failure> {
+pub fn write(workspace: &Workspace, arguments: &CallArguments) -> Result<String, CallProblem> {
     let shown = arguments.text("path")?;
     let content = arguments.text("content")?;
     let _writing = workspace.writing();
     let place = workspace
         .root
         .locate(shown, MissingParents::Create)
-        .map_err(|error| Failure::new(error.to_string()))?;
+        .map_err(|error| CallProblem::new(error.to_string()))?;
     let verb = match existing(&place, shown)? {
         Some(_) => "replaced",
         None => "created",
@@ -33,7 +33,7 @@ pub fn write(workspace: &Workspace, arguments: &Arguments) -> Result<String, Fai
     ))
 }
 
-pub fn edit(workspace: &Workspace, arguments: &Arguments) -> Result<String, Failure> {
+pub fn edit(workspace: &Workspace, arguments: &CallArguments) -> Result<String, CallProblem> {
     let shown = arguments.text("path")?;
     let replacement = Replacement {
         old: arguments.text("old_string")?,
@@ -46,12 +46,12 @@ pub fn edit(workspace: &Workspace, arguments: &Arguments) -> Result<String, Fail
     let place = workspace
         .root
         .locate(shown, MissingParents::Refuse)
-        .map_err(|error| Failure::new(error.to_string()))?;
+        .map_err(|error| CallProblem::new(error.to_string()))?;
     let bytes = read_whole(&place, shown, workspace.limits.max_file_bytes)?;
     refuse_binary(&bytes, shown, bytes.len() as u64)?;
     let (edited, lines) = replacement.apply(&bytes, shown)?;
     if edited.len() as u64 > workspace.limits.max_file_bytes {
-        return Err(Failure::new(format!(
+        return Err(CallProblem::new(format!(
             "`{shown}` would have {} bytes, the limit is {}",
             edited.len(),
             workspace.limits.max_file_bytes
@@ -76,14 +76,14 @@ struct Replacement<'a> {
 }
 
 impl Replacement<'_> {
-    fn check(&self, shown: &str) -> Result<(), Failure> {
+    fn check(&self, shown: &str) -> Result<(), CallProblem> {
         if self.old.is_empty() {
-            return Err(Failure::new(format!(
+            return Err(CallProblem::new(format!(
                 "`old_string` is empty: give the text in `{shown}` to replace, or use `write` for the whole file"
             )));
         }
         if self.old == self.new {
-            return Err(Failure::new(
+            return Err(CallProblem::new(
                 "`old_string` and `new_string` are the same: nothing would change",
             ));
         }
@@ -93,7 +93,7 @@ impl Replacement<'_> {
     /// Returns the edited bytes, and the lines where they were replaced.
     ///
     /// Works on bytes, so what is not UTF-8 elsewhere in the file stays as it is.
-    fn apply(&self, bytes: &[u8], shown: &str) -> Result<(Vec<u8>, Vec<usize>), Failure> {
+    fn apply(&self, bytes: &[u8], shown: &str) -> Result<(Vec<u8>, Vec<usize>), CallProblem> {
         let (mut old, mut new) = (self.old.to_owned(), self.new.to_owned());
         let mut found = occurrences(bytes, &old);
         if found.is_empty() && memchr::memmem::find(bytes, b"\r\n").is_some() {
@@ -107,7 +107,7 @@ impl Replacement<'_> {
             1 => {}
             _ if self.replace_all => {}
             count => {
-                return Err(Failure::new(format!(
+                return Err(CallProblem::new(format!(
                     "`old_string` is in `{shown}` {count} times ({}): give more of the text around it, or set `replace_all`",
                     numbers(&lines)
                 )));
@@ -124,7 +124,7 @@ impl Replacement<'_> {
         Ok((edited, lines))
     }
 
-    fn not_found(&self, bytes: &[u8], shown: &str) -> Failure {
+    fn not_found(&self, bytes: &[u8], shown: &str) -> CallProblem {
         let first_line = self
             .old
             .lines()
@@ -137,7 +137,7 @@ impl Replacement<'_> {
             let lines = numbers(&line_numbers(bytes, &near));
             format!("its first line is at {lines}: compare the rest, white space too")
         };
-        Failure::new(format!("`old_string` is not in `{shown}`: {hint}"))
+        CallProblem::new(format!("`old_string` is not in `{shown}`: {hint}"))
     }
 }
 

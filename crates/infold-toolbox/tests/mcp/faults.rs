@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use infold_toolbox::{Limits, McpServer, McpTransport};
+use infold_toolbox::{McpServer, McpTransport, ToolLimits};
 
 use crate::{Fixture, assert_ends, scripted};
 
@@ -89,7 +89,7 @@ async fn a_program_that_is_missing_is_named() {
         command: vec!["no-such-program-anywhere".to_owned()],
         environment: Vec::new(),
     };
-    let fixture = Fixture::with(vec![server, scripted("works", &[])], Limits::default());
+    let fixture = Fixture::with(vec![server, scripted("works", &[])], ToolLimits::default());
     let problem = fixture.problem().await;
     assert!(
         problem.starts_with("`no-such-program-anywhere` cannot be started"),
@@ -103,7 +103,7 @@ async fn a_program_that_is_missing_is_named() {
 
 #[tokio::test]
 async fn a_server_that_hangs_at_the_start_is_killed() {
-    let fixture = Fixture::with(hasty(&["hang"]), Limits::default());
+    let fixture = Fixture::with(hasty(&["hang"]), ToolLimits::default());
     let problem = fixture.problem().await;
     assert_eq!(problem, "it did not start within 2 s");
     assert_ends(&fixture.starts("scripted")[0]);
@@ -122,7 +122,7 @@ async fn a_line_without_end_is_not_kept() {
 
 #[tokio::test]
 async fn garbage_without_end_is_ended_by_the_time_limit() {
-    let fixture = Fixture::with(hasty(&["endless-garbage"]), Limits::default());
+    let fixture = Fixture::with(hasty(&["endless-garbage"]), ToolLimits::default());
     let problem = fixture.problem().await;
     assert!(
         problem.starts_with("it did not start within 2 s"),
@@ -133,9 +133,9 @@ async fn garbage_without_end_is_ended_by_the_time_limit() {
 
 #[tokio::test]
 async fn a_result_is_cut_and_one_beyond_measure_is_refused() {
-    let limits = Limits {
+    let limits = ToolLimits {
         max_result_bytes: 1000,
-        ..Limits::default()
+        ..ToolLimits::default()
     };
     let fixture = Fixture::with(vec![scripted("scripted", &[])], limits);
     let cut = fixture.works("big", "5000").await;
@@ -153,7 +153,7 @@ async fn a_result_is_cut_and_one_beyond_measure_is_refused() {
 
 #[tokio::test]
 async fn a_call_that_takes_too_long_ends_and_the_server_goes_on() {
-    let fixture = Fixture::with(hasty(&[]), Limits::default());
+    let fixture = Fixture::with(hasty(&[]), ToolLimits::default());
     let pid = fixture.works("pid", "").await;
     let late = fixture.fails("sleep", "600").await;
     assert!(late.contains("did not answer within 2 s"), "{late}");
@@ -166,7 +166,7 @@ async fn a_call_that_takes_too_long_ends_and_the_server_goes_on() {
 
 #[tokio::test]
 async fn a_server_that_answers_nothing_any_more_is_replaced() {
-    let fixture = Fixture::with(hasty(&[]), Limits::default());
+    let fixture = Fixture::with(hasty(&[]), ToolLimits::default());
     let pid = fixture.works("pid", "").await;
     let late = fixture.fails("hang", "").await;
     assert!(late.contains("was stopped"), "{late}");
@@ -180,9 +180,9 @@ async fn a_list_that_is_broken_or_endless_is_a_problem() {
         ("bad-list", "does not list its tools"),
         ("endless-pages", "more than 20 tools"),
     ] {
-        let limits = Limits {
+        let limits = ToolLimits {
             max_server_tools: 20,
-            ..Limits::default()
+            ..ToolLimits::default()
         };
         let fixture = Fixture::with(hasty(&[fault]), limits);
         let problem = fixture.problem().await;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use infold_provider::Secret;
 use infold_toolbox::{
-    CallResult, CallStatus, Limits, McpServer, McpTransport, Toolbox, ToolboxSettings,
+    CallResult, CallStatus, McpServer, McpTransport, ToolLimits, Toolbox, ToolboxSettings,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -40,10 +40,10 @@ fn scripted(name: &str, faults: &[&str]) -> McpServer {
 
 impl Fixture {
     fn new(faults: &[&str]) -> Fixture {
-        Fixture::with(vec![scripted("scripted", faults)], Limits::default())
+        Fixture::with(vec![scripted("scripted", faults)], ToolLimits::default())
     }
 
-    fn with(mut servers: Vec<McpServer>, limits: Limits) -> Fixture {
+    fn with(mut servers: Vec<McpServer>, limits: ToolLimits) -> Fixture {
         let directory = TempDir::new().unwrap();
         for server in &mut servers {
             let path = directory.path().join(format!("{}.starts", server.name));

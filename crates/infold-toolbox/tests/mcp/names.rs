@@ -1,6 +1,6 @@
 //! Listing and calling tools.
 
-use infold_toolbox::{Limits, SettingsError, Toolbox, ToolboxSettings};
+use infold_toolbox::{SettingsError, ToolLimits, Toolbox, ToolboxSettings};
 
 use crate::{Fixture, scripted};
 
@@ -46,7 +46,7 @@ async fn a_server_gets_its_own_keys_and_no_others() {
 #[tokio::test]
 async fn names_in_conflict_are_prefixed() {
     let servers = vec![scripted("one", &[]), scripted("two", &["tools=1"])];
-    let fixture = Fixture::with(servers, Limits::default());
+    let fixture = Fixture::with(servers, ToolLimits::default());
     let list = fixture.toolbox.tools().await;
     let names: Vec<&str> = list.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert!(names.contains(&"mcp__one__echo") && names.contains(&"mcp__two__echo"));
@@ -71,9 +71,9 @@ async fn a_list_that_changes_is_listed_again() {
 
 #[tokio::test]
 async fn too_many_tools_are_cut_and_doubles_are_told() {
-    let limits = Limits {
+    let limits = ToolLimits {
         max_server_tools: 100,
-        ..Limits::default()
+        ..ToolLimits::default()
     };
     let servers = vec![
         scripted("many", &["tools=10000"]),

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use infold_toolbox::{CommandRule, Limits};
+use infold_toolbox::{CommandRule, ToolLimits};
 use serde_json::json;
 
 use crate::Fixture;
 
 fn allowed() -> Fixture {
-    Fixture::with(CommandRule::Allowed, Limits::default())
+    Fixture::with(CommandRule::Allowed, ToolLimits::default())
 }
 
 #[test]
@@ -139,9 +139,9 @@ fn dropping_the_call_kills_the_command() {
 
 #[test]
 fn output_is_kept_within_the_limit() {
-    let limits = Limits {
+    let limits = ToolLimits {
         max_result_bytes: 64 << 10,
-        ..Limits::default()
+        ..ToolLimits::default()
     };
     let fixture = Fixture::with(CommandRule::Allowed, limits);
     let command = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done";

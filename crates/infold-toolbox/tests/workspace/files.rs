@@ -4,7 +4,7 @@ use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::task::Poll;
 
-use infold_toolbox::{Limits, Toolbox, ToolboxSettings};
+use infold_toolbox::{ToolLimits, Toolbox, ToolboxSettings};
 use serde_json::json;
 
 use crate::Fixture;
@@ -267,9 +267,9 @@ fn a_large_directory_is_listed_in_part() {
 
 #[test]
 fn a_file_beyond_the_limit_is_read_by_lines_alone() {
-    let limits = Limits {
+    let limits = ToolLimits {
         max_file_bytes: 1000,
-        ..Limits::default()
+        ..ToolLimits::default()
     };
     let fixture = Fixture::with(Default::default(), limits);
     let lines: Vec<String> = (1..=400).map(|line| format!("line {line}\n")).collect();

@@ -10,7 +10,7 @@ mod commands;
 
 use std::path::Path;
 
-use infold_toolbox::{CallResult, CallStatus, CommandRule, Limits, Toolbox, ToolboxSettings};
+use infold_toolbox::{CallResult, CallStatus, CommandRule, ToolLimits, Toolbox, ToolboxSettings};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -23,10 +23,10 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Fixture {
-        Fixture::with(CommandRule::Off, Limits::default())
+        Fixture::with(CommandRule::Off, ToolLimits::default())
     }
 
-    fn with(commands: CommandRule, limits: Limits) -> Fixture {
+    fn with(commands: CommandRule, limits: ToolLimits) -> Fixture {
         let directory = TempDir::new().unwrap();
         std::fs::create_dir(directory.path().join("workspace")).unwrap();
         let path = std::env::var_os("PATH").unwrap_or_default();

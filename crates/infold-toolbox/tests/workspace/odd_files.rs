@@ -4,7 +4,7 @@ use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 
-use infold_toolbox::{Limits, SettingsError, Toolbox, ToolboxSettings};
+use infold_toolbox::{SettingsError, ToolLimits, Toolbox, ToolboxSettings};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::json;
 
@@ -87,9 +87,9 @@ fn an_empty_file_says_so() {
 
 #[test]
 fn a_line_without_end_is_cut() {
-    let limits = Limits {
+    let limits = ToolLimits {
         max_result_bytes: 1000,
-        ..Limits::default()
+        ..ToolLimits::default()
     };
     let fixture = Fixture::with(Default::default(), limits);
     fixture.put("long", "é".repeat(5000));

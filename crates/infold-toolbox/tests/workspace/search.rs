@@ -1,6 +1,6 @@
 //! Searching.
 
-use infold_toolbox::Limits;
+use infold_toolbox::ToolLimits;
 use serde_json::json;
 
 use crate::Fixture;
@@ -101,7 +101,7 @@ fn large_files_and_odd_patterns_are_no_trouble() {
 
 #[test]
 fn a_deep_tree_is_searched_in_part() {
-    let fixture = Fixture::with(Default::default(), Limits::default());
+    let fixture = Fixture::with(Default::default(), ToolLimits::default());
     let mut path = "d/".repeat(100);
     path.push_str("a.txt");
     fixture.put(&path, "needle");

@@ -76,18 +76,22 @@ fn blocks(recorded: &[u8]) -> Vec<String> {
     let blocks = block_bytes(&message).into_iter();
     let blocks = blocks.map(|block| String::from_utf8_lossy(block).into_owned());
     blocks
-        .map(|block| match block.starts_with('"') {
-            true => format!(r#"{{"type":"text","text":{block}}}"#),
-            false => block,
+        .map(|block| {
+            if block.starts_with('"') {
+                format!(r#"{{"type":"text","text":{block}}}"#)
+            } else {
+                block
+            }
         })
         .collect()
 }
 
 fn stop_reason(blocks: &[String]) -> &'static str {
     let is_call = |block: &String| type_of(block) == "tool_use";
-    match blocks.iter().any(is_call) {
-        true => "tool_use",
-        false => "end_turn",
+    if blocks.iter().any(is_call) {
+        "tool_use"
+    } else {
+        "end_turn"
     }
 }
 

@@ -123,9 +123,10 @@ impl Terms {
     pub fn recall(&self, wanted: &[Term], is_there: impl Fn(Term) -> bool) -> Recall {
         let mut recall = Recall::default();
         for term in wanted {
-            let share = match self.is_word(*term) {
-                true => &mut recall.words,
-                false => &mut recall.references,
+            let share = if self.is_word(*term) {
+                &mut recall.words
+            } else {
+                &mut recall.references
             };
             share.wanted += 1;
             share.kept += u64::from(is_there(*term));

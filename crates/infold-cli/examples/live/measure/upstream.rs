@@ -150,9 +150,10 @@ impl State {
     fn answer(&mut self, received: Received) -> (&'static str, &'static str, String) {
         let is_call = received.start.starts_with("POST /v1/messages ")
             || received.start.starts_with("POST /v1/messages?");
-        let request = match is_call {
-            true => self.read(received.body),
-            false => None,
+        let request = if is_call {
+            self.read(received.body)
+        } else {
+            None
         };
         let Some(request) = request else {
             return error("404 Not Found", "not_found_error", "there is nothing here");
@@ -174,17 +175,18 @@ impl State {
         self.last = request.weights.iter().map(|(hash, _)| *hash).collect();
         let is_stream = request.is_stream;
         self.received.push(request);
-        match is_stream {
-            true => (
+        if is_stream {
+            (
                 "200 OK",
                 "text/event-stream",
                 reply::stream(&self.reply, &usage),
-            ),
-            false => (
+            )
+        } else {
+            (
                 "200 OK",
                 "application/json",
                 reply::whole(&self.reply, &usage),
-            ),
+            )
         }
     }
 

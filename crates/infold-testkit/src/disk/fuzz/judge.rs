@@ -10,7 +10,7 @@ use super::kept::{Lines, missing};
 use super::store::Store;
 use crate::disk::check::{crash, recorded, repaired};
 use crate::disk::fixture::Fixture;
-use crate::disk::proxy::{Proxy, ProxyConversation};
+use crate::disk::proxy::{DiskProxy, ProxyConversation};
 use crate::disk::report::Flaw;
 use crate::disk::sandbox::{Ran, Sandbox};
 use crate::random::Random;
@@ -142,7 +142,7 @@ fn run(fixture: &Fixture, sandbox: &Sandbox, case: &FuzzCase<'_>, line: &str) ->
 
 /// A server starts, answers, and records a new conversation, whatever became of the old ones.
 fn serve(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), (Flaw, String)> {
-    let started = Proxy::start(sandbox, &fixture.program, &fixture.upstream(), None);
+    let started = DiskProxy::start(sandbox, &fixture.program, &fixture.upstream(), None);
     let proxy = started.map_err(|ran| {
         (
             Flaw::Unrepaired,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::Holdings;
 use crate::disk::names::Names;
-use crate::disk::proxy::Proxy;
+use crate::disk::proxy::DiskProxy;
 use crate::disk::sandbox::Sandbox;
 
 /// A store and the files in it.
@@ -59,7 +59,7 @@ impl Store {
     /// The store of all runs, copied while a server works on it, so that the databases have logs and a lock has a holder.
     pub(super) fn new(fixture: &Fixture) -> Result<Store, String> {
         let running = Sandbox::copy_of(&fixture.contexts()).map_err(|error| error.to_string())?;
-        let started = Proxy::start(&running, &fixture.program, &fixture.upstream(), None);
+        let started = DiskProxy::start(&running, &fixture.program, &fixture.upstream(), None);
         let proxy = started.map_err(|ran| format!("infold serve: {}", ran.ending()))?;
         let mut talk = fixture.talk().clone();
         talk.turn(proxy.port, "who keeps the light?")?;

@@ -24,7 +24,7 @@ pub(super) struct Disk {
 enum Inode {
     File {
         certain: Vec<u8>,
-        changes: Vec<FileChange>,
+        changes: Vec<BytesChange>,
     },
     Dir {
         certain: FileNames,
@@ -36,7 +36,7 @@ type FileNames = BTreeMap<String, usize>;
 
 /// A change of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum FileChange {
+pub(super) enum BytesChange {
     Write(u64, Vec<u8>),
     Size(u64),
 }
@@ -64,7 +64,7 @@ pub(super) trait SurvivingChanges {
     /// Whether a change of names did.
     fn name(&mut self, at: usize) -> bool;
     /// Returns the contents of a file.
-    fn bytes(&mut self, file: usize, certain: &[u8], changes: &[FileChange]) -> Vec<u8>;
+    fn bytes(&mut self, file: usize, certain: &[u8], changes: &[BytesChange]) -> Vec<u8>;
 }
 
 impl Disk {
@@ -82,9 +82,9 @@ impl Disk {
             TraceRecord::Create(path) => self.make(path, Inode::file()),
             TraceRecord::Mkdir(path) => self.make(path, Inode::dir()),
             TraceRecord::Write(path, at, bytes) => {
-                self.change(path, FileChange::Write(*at, bytes.clone()))
+                self.change(path, BytesChange::Write(*at, bytes.clone()))
             }
-            TraceRecord::Truncate(path, len) => self.change(path, FileChange::Size(*len)),
+            TraceRecord::Truncate(path, len) => self.change(path, BytesChange::Size(*len)),
             TraceRecord::Sync(path) => self.sync(path),
             TraceRecord::Rename(from, to) => self.rename(from, to),
             TraceRecord::Unlink(path) | TraceRecord::Rmdir(path) => self.remove(path),
@@ -216,7 +216,7 @@ impl Disk {
         self.name(vec![(dir, name.to_owned(), Some(at))])
     }
 
-    fn change(&mut self, path: &Path, change: FileChange) -> Option<()> {
+    fn change(&mut self, path: &Path, change: BytesChange) -> Option<()> {
         let at = self.find(path)?;
         match &mut self.inodes[at] {
             Inode::File { changes, .. } => changes.push(change),
@@ -283,12 +283,12 @@ impl Inode {
     }
 }
 
-impl FileChange {
+impl BytesChange {
     /// Makes it in bytes.
     pub(super) fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
-            FileChange::Size(len) => bytes.resize(*len as usize, 0),
-            FileChange::Write(at, new) => {
+            BytesChange::Size(len) => bytes.resize(*len as usize, 0),
+            BytesChange::Write(at, new) => {
                 let at = *at as usize;
                 if bytes.len() < at + new.len() {
                     bytes.resize(at + new.len(), 0);
@@ -314,7 +314,7 @@ impl SurvivingChanges for Everything {
         true
     }
 
-    fn bytes(&mut self, _: usize, certain: &[u8], changes: &[FileChange]) -> Vec<u8> {
+    fn bytes(&mut self, _: usize, certain: &[u8], changes: &[BytesChange]) -> Vec<u8> {
         let mut bytes = certain.to_vec();
         changes.iter().for_each(|change| change.apply(&mut bytes));
         bytes

@@ -10,7 +10,7 @@ use super::trace::{self, TraceRecord};
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::Holdings;
 use crate::disk::names::Names;
-use crate::disk::proxy::{Proxy, ProxyConversation};
+use crate::disk::proxy::{DiskProxy, ProxyConversation};
 use crate::disk::sandbox::Sandbox;
 use crate::disk::shim::Mode;
 
@@ -63,7 +63,7 @@ impl Recorder {
         ];
         for visit in 0..2 {
             let upstream = fixture.upstream();
-            let started = Proxy::start(
+            let started = DiskProxy::start(
                 &self.sandbox,
                 &fixture.program,
                 &upstream,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::model::{FileChange, SurvivingChanges, Tree, UncertainChange};
+use super::model::{BytesChange, SurvivingChanges, Tree, UncertainChange};
 use super::session::Session;
 use crate::random::Random;
 
@@ -151,7 +151,7 @@ impl SurvivingChanges for Chosen<'_> {
         (self.0)(UncertainChange::Name(at))
     }
 
-    fn bytes(&mut self, file: usize, certain: &[u8], changes: &[FileChange]) -> Vec<u8> {
+    fn bytes(&mut self, file: usize, certain: &[u8], changes: &[BytesChange]) -> Vec<u8> {
         let mut bytes = certain.to_vec();
         for (at, change) in changes.iter().enumerate() {
             if (self.0)(UncertainChange::Change(file, at)) {
@@ -186,11 +186,11 @@ impl SurvivingChanges for Torn {
         self.random.chance(self.percent)
     }
 
-    fn bytes(&mut self, _: usize, certain: &[u8], changes: &[FileChange]) -> Vec<u8> {
+    fn bytes(&mut self, _: usize, certain: &[u8], changes: &[BytesChange]) -> Vec<u8> {
         // Sizes that were set are the file system's own, and in order: some of the last ones may be missing.
         let sets = changes
             .iter()
-            .filter(|change| matches!(change, FileChange::Size(_)))
+            .filter(|change| matches!(change, BytesChange::Size(_)))
             .count();
         let kept = if self.random.chance(self.percent) {
             sets
@@ -199,19 +199,19 @@ impl SurvivingChanges for Torn {
         };
         let mut left = kept;
         let epoch = changes.iter().take_while(|change| match change {
-            FileChange::Write(..) => true,
-            FileChange::Size(_) if left > 0 => {
+            BytesChange::Write(..) => true,
+            BytesChange::Size(_) if left > 0 => {
                 left -= 1;
                 true
             }
-            FileChange::Size(_) => false,
+            BytesChange::Size(_) => false,
         });
         let mut versions = vec![certain.to_vec()];
         let mut sizes = vec![certain.len()];
         for change in epoch {
             let mut next = versions[versions.len() - 1].clone();
             change.apply(&mut next);
-            if let FileChange::Size(len) = change {
+            if let BytesChange::Size(len) = change {
                 // Older versions of what was cut off are never seen again.
                 for version in &mut versions {
                     version.truncate(*len as usize);

@@ -11,7 +11,7 @@ use crate::disk::check::{crash, recorded, repaired};
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::Holdings;
 use crate::disk::http;
-use crate::disk::proxy::{Proxy, ProxyConversation};
+use crate::disk::proxy::{DiskProxy, ProxyConversation};
 use crate::disk::sandbox::Sandbox;
 use crate::disk::shim::{Mode, read_calls};
 
@@ -27,7 +27,7 @@ struct ClientSession {
 
 /// Runs the server once, undisturbed, with its calls listed.
 pub(super) fn rehearse(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), String> {
-    let started = Proxy::start(
+    let started = DiskProxy::start(
         sandbox,
         &fixture.program,
         &fixture.upstream(),
@@ -48,7 +48,7 @@ pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
     let sandbox = Sandbox::copy_of(&run.subject.contexts)?;
     let mut wrong = Vec::new();
     let mode = Mode::Harm(run.at, run.fault);
-    let started = Proxy::start(&sandbox, &fixture.program, &fixture.upstream(), Some(mode));
+    let started = DiskProxy::start(&sandbox, &fixture.program, &fixture.upstream(), Some(mode));
     let (visit, ran) = match started {
         Err(ran) => (ClientSession::none(fixture), ran),
         Ok(proxy) => {
@@ -93,7 +93,7 @@ impl ClientSession {
     }
 
     /// Two turns of each conversation, and an append through the API.
-    fn pay(fixture: &Fixture, proxy: &Proxy) -> ClientSession {
+    fn pay(fixture: &Fixture, proxy: &DiskProxy) -> ClientSession {
         let mut visit = ClientSession::none(fixture);
         for turn in ["who is on board?", "and who is not?"] {
             for talk in &mut visit.talks {
@@ -142,7 +142,7 @@ impl ClientSession {
 
 /// Clients go on with a new server: it records all of their conversations.
 fn catch_up(fixture: &Fixture, sandbox: &Sandbox, visit: ClientSession) -> Vec<(Flaw, String)> {
-    let started = Proxy::start(sandbox, &fixture.program, &fixture.upstream(), None);
+    let started = DiskProxy::start(sandbox, &fixture.program, &fixture.upstream(), None);
     let proxy = match started {
         Ok(proxy) => proxy,
         Err(ran) => {

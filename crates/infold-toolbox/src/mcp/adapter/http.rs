@@ -94,14 +94,14 @@ impl HttpClient {
     /// Reads a response as events.
     fn events(&self, body: ResponseBody) -> BoxStream<'static, Result<Sse, SseError>> {
         let limited = Limited::new(body, self.max_response_bytes);
-        SseStream::new(limited.map_err(BodyError)).boxed()
+        SseStream::new(limited.map_err(McpBodyError)).boxed()
     }
 }
 
 /// Why the body of a response ended early.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-struct BodyError(Box<dyn std::error::Error + Send + Sync>);
+struct McpBodyError(Box<dyn std::error::Error + Send + Sync>);
 
 impl StreamableHttpClient for HttpClient {
     type Error = ForwardError;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Disk, FileChange, SurvivingChanges, Tree};
+use super::{BytesChange, Disk, SurvivingChanges, Tree};
 use crate::disk::power::states::Torn;
 use crate::disk::power::trace::{TraceRecord, parse};
 
@@ -14,7 +14,7 @@ impl SurvivingChanges for Nothing {
         false
     }
 
-    fn bytes(&mut self, _: usize, certain: &[u8], _: &[FileChange]) -> Vec<u8> {
+    fn bytes(&mut self, _: usize, certain: &[u8], _: &[BytesChange]) -> Vec<u8> {
         certain.to_vec()
     }
 }

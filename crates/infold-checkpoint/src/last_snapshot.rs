@@ -9,18 +9,18 @@ use std::path::Path;
 use crate::about;
 use crate::error::CheckpointError;
 use crate::id::ObjectId;
-use crate::listing::{FileKind, Listing, SnapshotFile};
+use crate::listing::{FileKind, SnapshotFile, SnapshotListing};
 use crate::stat::FileStat;
 
 /// The last snapshot of a workspace, with what the system said of its files then: what is the same now needs not be
 /// read again. Derived; without it everything is read.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Base {
+pub(crate) struct LastSnapshot {
     pub commit: ObjectId,
     pub tree: ObjectId,
     /// What the snapshot says beside its files.
     pub about_text: Vec<u8>,
-    pub listing: Listing,
+    pub listing: SnapshotListing,
     pub files: BTreeMap<Vec<u8>, KnownFile>,
 }
 
@@ -38,9 +38,9 @@ const MAGIC: &[u8] = b"infold files 1\n";
 const NAME: &str = "files.idx";
 const DIGEST_BYTES: usize = 32;
 
-impl Base {
+impl LastSnapshot {
     /// Reads it; none if it is missing or damaged.
-    pub fn load(directory: &Path) -> Option<Base> {
+    pub fn load(directory: &Path) -> Option<LastSnapshot> {
         let bytes = fs::read(directory.join(NAME)).ok()?;
         let body = bytes.len().checked_sub(DIGEST_BYTES)?;
         let (body, digest) = bytes.split_at(body);
@@ -52,7 +52,7 @@ impl Base {
         let tree = ObjectId(rest.array()?);
         let about_bytes = rest.number()?;
         let about_text = rest.take(about_bytes)?;
-        let mut listing = Listing::default();
+        let mut listing = SnapshotListing::default();
         let mut files = BTreeMap::new();
         while !rest.0.is_empty() {
             let path_bytes = rest.number()?;
@@ -70,7 +70,7 @@ impl Base {
             files.insert(path, known_file(&mut rest)?);
         }
         about::read(about_text, &mut listing)?;
-        Some(Base {
+        Some(LastSnapshot {
             commit,
             tree,
             about_text: about_text.to_owned(),

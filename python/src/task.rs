@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use infold::checkpoint::FileHistory;
 use infold::layers::model::Transitions;
 use infold::show::{LogSnapshot, RecallTarget, RecalledMessage, TaskReport, fold_json};
-use infold::step::{self, Permission, Step, StepContext, StepResult};
+use infold::step::{self, FoldPermission, Step, StepContext, StepResult};
 use infold::{Draft, Hooks, draft, manage};
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Seq, Span};
@@ -272,7 +272,7 @@ impl Task {
             })?;
             let errors = drafted.errors.clone();
             let hooks = Hooks::default();
-            let permission = Permission::ask(&hooks, writer.log(), "condense")?;
+            let permission = FoldPermission::ask(&hooks, writer.log(), "condense")?;
             let mut object = step_json(step::fold(writer, drafted, &permission)?);
             object["errors"] = errors.into();
             object["warnings"] = setup.warnings.into();

@@ -26,7 +26,7 @@ pub enum CheckpointError {
     },
     /// Name another workspace.
     #[error("`{}` cannot be a workspace with checkpoints: {problem}", path.display())]
-    WorkspaceDir {
+    Workspace {
         /// What was to be the workspace.
         path: PathBuf,
         /// What is wrong with it.

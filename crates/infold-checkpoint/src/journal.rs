@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::base::replace_file;
 use crate::error::CheckpointError;
 use crate::id::SnapshotRef;
+use crate::last_snapshot::replace_file;
 
 /// A restoration that is prepared, or was cut off.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ impl Shadow {
     /// the checkpoints next does.
     pub fn passing_snapshot(&mut self) -> Result<SnapshotRef, CheckpointError> {
         let passing = Passing {
-            known_files: base::read_bytes(&self.repository.directory),
+            known_files: last_snapshot::read_bytes(&self.repository.directory),
             packs: self.repository.packs(),
         };
         let taken = self.snapshot(PASSING_TASK, 0)?;
@@ -67,7 +67,7 @@ impl ShadowRepository {
             .as_ref()
             .is_none_or(|before| before.packs != self.packs());
         match before.and_then(|before| before.known_files) {
-            Some(bytes) => base::write_bytes(&self.directory, &bytes)?,
+            Some(bytes) => last_snapshot::write_bytes(&self.directory, &bytes)?,
             None => LastSnapshot::remove(&self.directory)?,
         }
         if is_packed {

@@ -20,7 +20,7 @@ use crate::manage::task_model;
 use crate::model_call::{CallArgs, ModelCall, TaskFacts};
 use crate::output::{Output, note, number, warn};
 use crate::reply_calls::{ReplyCall, print_refused, print_waiting, waiting_calls};
-use crate::steps::{OpenedTask, open};
+use crate::steps::{WritableTask, open};
 
 /// The arguments of `infold ask`.
 #[derive(Debug, Args)]
@@ -132,7 +132,7 @@ fn create_task(
     call: &ModelCall,
     args: &CallArgs,
     json: bool,
-) -> CliResult<OpenedTask> {
+) -> CliResult<WritableTask> {
     let endpoint = &call.connection.endpoint;
     let profile = &call.setup.setup.profile;
     let cwd = std::env::current_dir().ok();
@@ -194,7 +194,7 @@ fn ask_task(
 /// Stores the prompt and lets the model answer.
 fn answer(
     contexts: &Contexts,
-    mut open: OpenedTask,
+    mut open: WritableTask,
     mut call: ModelCall,
     prompt: Option<PromptMessages>,
     out: &mut Output,
@@ -216,7 +216,7 @@ fn answer(
 }
 
 /// Returns the last message, and the last step that changed the view.
-fn position(open: &OpenedTask) -> (Option<Seq>, Option<EventId>) {
+fn position(open: &WritableTask) -> (Option<Seq>, Option<EventId>) {
     let state = open.writer.log().state();
     (state.last_seq(), state.step())
 }
@@ -235,7 +235,7 @@ fn unanswered_hint(prompt: Option<&PromptMessages>) -> &'static str {
 
 fn turn(
     contexts: &Contexts,
-    open: &mut OpenedTask,
+    open: &mut WritableTask,
     call: &mut ModelCall,
     prompt: Option<PromptMessages>,
     out: &mut Output,
@@ -386,7 +386,7 @@ pub fn turn_error(error: TurnError, unanswered: &str) -> CliError {
 
 /// Prints the reply for scripts, or the usage for people.
 fn print_turn(
-    open: &OpenedTask,
+    open: &WritableTask,
     turned: &TurnReply,
     live: &LiveReply,
     speed: Option<String>,

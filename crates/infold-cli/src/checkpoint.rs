@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use infold::checkpoint::git::{ChangeKind, CheckpointError, DiffOptions, FileChange};
-use infold::checkpoint::{FileHistory, FileRange, FilesError, Taken, describe_left_out};
+use infold::checkpoint::{FileHistory, FileRange, FilesError, TakenSnapshot, describe_left_out};
 use infold::error_chain;
 use infold_log::steer::{Side, Target};
 use infold_store::{CheckpointNote, Contexts, FileCounts, iso};
@@ -83,7 +83,7 @@ fn take(contexts: &Contexts, args: &CheckpointArgs, out: &mut Output) -> CliResu
 /// So many files that were left out are named on standard error.
 const MAX_NAMED_FILES: usize = 20;
 
-fn print_taken(taken: &Taken, workspace: &Path, uuid: &str, out: &mut Output) -> CliResult {
+fn print_taken(taken: &TakenSnapshot, workspace: &Path, uuid: &str, out: &mut Output) -> CliResult {
     let json = out.is_json();
     for text in &taken.notes {
         note(json, text);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Args;
-use infold::step::{self, Permission};
+use infold::step::{self, FoldPermission};
 use infold::{Config, Draft, Hooks, Profile, draft};
 use infold_log::{Span, View};
 use infold_store::{Contexts, Writer};
@@ -74,7 +74,7 @@ pub fn run(
         setup.hooks.clone()
     };
     // The hook decides before a summary is paid for.
-    let permission = Permission::ask(&hooks, open.writer.log(), "condense");
+    let permission = FoldPermission::ask(&hooks, open.writer.log(), "condense");
     let permission = permission.map_err(|error| CliError::from(error).about(&open.name))?;
     let drafted = match &given {
         Some(text) => Draft::given(open.writer.log(), &setup.aim, range, text),

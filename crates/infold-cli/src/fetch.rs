@@ -195,7 +195,7 @@ fn enqueue_task(
     let task = request.task;
     let queued = queue::enqueue(
         contexts,
-        queue::QueueRequest {
+        queue::EnqueueRequest {
             task_source: Some(task.source.name().to_owned()),
             owner: Some(task.owner.clone()),
             repo: Some(task.repo.clone()),
@@ -203,7 +203,7 @@ fn enqueue_task(
             task_id: Some(task.task_id.clone()),
             user: user.map(str::to_owned),
             uuid: Some(request.uuid),
-            ..queue::QueueRequest::new(config, request.text)
+            ..queue::EnqueueRequest::new(config, request.text)
         },
     )?;
     Ok(QueuedTask {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use infold::Hooks;
-use infold::layers::model::{Attribute, Author, Change, Field, Form, Item};
+use infold::layers::model::{Attribute, Author, Change, Field, FieldForm, LayerItem};
 use infold::layers::{item_line, read_state, read_state_file, state_json};
 use infold::show::LogSnapshot;
 use infold::step::Step;
@@ -107,10 +107,10 @@ pub struct ItemDetails {
 }
 
 impl ItemDetails {
-    fn item(&self, text: &str) -> Item {
-        let mut item = Item {
+    fn item(&self, text: &str) -> LayerItem {
+        let mut item = LayerItem {
             priority: self.priority,
-            ..Item::new(text)
+            ..LayerItem::new(text)
         };
         let given = [
             (Attribute::Name, &self.name),
@@ -161,17 +161,17 @@ pub fn run(contexts: &Contexts, args: &StateArgs, out: &mut Output) -> CliResult
 }
 
 /// An item as `set` gives it: `NAME=VALUE` in a map, a time where the field holds one.
-fn item_of(field: Field, text: &str) -> Item {
+fn item_of(field: Field, text: &str) -> LayerItem {
     match field.form() {
-        Form::Map => match text.split_once('=') {
-            Some((name, value)) => Item::new(value).with(Attribute::Name, name),
-            None => Item::new(text),
+        FieldForm::Map => match text.split_once('=') {
+            Some((name, value)) => LayerItem::new(value).with(Attribute::Name, name),
+            None => LayerItem::new(text),
         },
-        Form::Time => Item {
+        FieldForm::Time => LayerItem {
             time: parse_iso(text),
-            ..Item::new(text)
+            ..LayerItem::new(text)
         },
-        _ => Item::new(text),
+        _ => LayerItem::new(text),
     }
 }
 

@@ -174,7 +174,7 @@ impl Step {
                 target,
                 files,
             } => {
-                let begun = if files {
+                let begun = if *files {
                     Some(files::begin_rewind(writer, *side, *target, context.files)?)
                 } else {
                     None

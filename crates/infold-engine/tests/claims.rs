@@ -19,7 +19,7 @@ fn stays(case: &Case, claim: &str) -> bool {
 fn why_dropped(case: &Case, claim: &str) -> Option<String> {
     let mut claims = ClaimChecker::new(claim);
     for (user, said) in &case.said {
-        if user {
+        if *user {
             claims.read_user(None, said)
         } else {
             claims.read_assistant(said)

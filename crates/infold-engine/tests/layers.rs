@@ -4,7 +4,8 @@ use infold::Config;
 use infold::Scratch;
 use infold::checkpoint::FileHistory;
 use infold::layers::model::{
-    Attribute, Author, Change, ChangeError, Field, Item, LayerState, Transitions, encode_changes,
+    Attribute, Author, Change, ChangeError, Field, LayerItem, LayerState, Transitions,
+    encode_changes,
 };
 use infold::layers::{
     ContextRequest, StateError, build_context, change_state, read_state, read_state_file,
@@ -14,11 +15,11 @@ use infold::step::{Step, StepContext, StepResult};
 use infold_store::{Contexts, Durability, StepError, Writer};
 
 fn set(field: Field, text: &str) -> Change {
-    Change::Set(field, vec![Item::new(text)])
+    Change::Set(field, vec![LayerItem::new(text)])
 }
 
 fn add(field: Field, text: &str) -> Change {
-    Change::Add(field, Item::new(text))
+    Change::Add(field, LayerItem::new(text))
 }
 
 fn change(writer: &mut Writer, author: Author, change: Change) -> Result<(), StateError> {
@@ -108,7 +109,7 @@ fn a_state_with_many_changes_is_read_from_its_last_base() {
     let writer = task.writer().expect("a writer");
     change(writer, Author::Person, set(Field::Goal, "count")).expect("allowed");
     for at in 0..300 {
-        let variable = Item::new(at.to_string()).with(Attribute::Name, "at");
+        let variable = LayerItem::new(at.to_string()).with(Attribute::Name, "at");
         change(
             writer,
             Author::Model,
@@ -303,7 +304,7 @@ fn what_is_wrong_with_changes_in_json_is_said() {
 fn a_status_that_was_recorded_before_statuses_were_checked_is_kept() {
     let mut task = Scratch::new().expect("a task");
     let writer = task.writer().expect("a writer");
-    let step = Item::new("write it").with(Attribute::Status, "half way");
+    let step = LayerItem::new("write it").with(Attribute::Status, "half way");
     let changes = encode_changes(&[Change::Set(Field::Plan, vec![step])]);
     writer
         .change_state(infold_store::StateAuthor::Person, changes, None)

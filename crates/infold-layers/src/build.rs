@@ -444,7 +444,7 @@ impl<'a> Builder<'a> {
 }
 
 /// The elements around the items of a field, each with those around it.
-fn paths(field: Field) -> impl Iterator<LayerItem = Vec<&'static str>> {
+fn paths(field: Field) -> impl Iterator<Item = Vec<&'static str>> {
     let all: Vec<&str> = std::iter::once(ROOT).chain(containers(field)).collect();
     (1..=all.len()).map(move |len| all[..len].to_vec())
 }

@@ -46,12 +46,12 @@ pub fn line(field: Field, index: usize, item: &LayerItem, is_condensed: bool) ->
 }
 
 /// Returns the elements around the items of a field, outermost first, the document's own left out.
-pub fn containers(field: Field) -> impl Iterator<LayerItem = &'static str> {
+pub fn containers(field: Field) -> impl Iterator<Item = &'static str> {
     std::iter::once(field.layer().element()).chain(field.wrappers().iter().copied())
 }
 
 /// Writes a document of the lines of fields, which are in order; none if there are none.
-pub fn document<'a>(lines: impl Iterator<LayerItem = (Field, &'a str)>) -> Option<String> {
+pub fn document<'a>(lines: impl Iterator<Item = (Field, &'a str)>) -> Option<String> {
     let mut out = String::new();
     let mut open: Vec<&str> = Vec::new();
     for (field, line) in lines {

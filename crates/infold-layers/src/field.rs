@@ -168,7 +168,7 @@ impl Field {
     }
 
     /// All fields, in the order of the document.
-    pub fn all() -> impl Iterator<LayerItem = Field> {
+    pub fn all() -> impl Iterator<Item = Field> {
         ROWS.iter().map(|row| row.field)
     }
 

@@ -3,12 +3,12 @@
 //! Pure: a state is changed by values, and a document is a function of the state, the limit and the time.
 //!
 //! ```
-//! use infold_layers::{Author, BuildRequest, Change, Field, Item, LayerState, build};
+//! use infold_layers::{Author, BuildRequest, Change, Field, LayerItem, LayerState, build};
 //!
 //! let mut state = LayerState::default();
-//! let goal = Change::Set(Field::Goal, vec![Item::new("migrate the users table")]);
+//! let goal = Change::Set(Field::Goal, vec![LayerItem::new("migrate the users table")]);
 //! state.apply(&goal, Author::Person)?;
-//! let fact = Change::Add(Field::Facts, Item::new("the users table has 40 million rows"));
+//! let fact = Change::Add(Field::Facts, LayerItem::new("the users table has 40 million rows"));
 //! state.apply(&fact, Author::Model)?;
 //! // A model may add facts, but not change what it was asked for.
 //! assert!(state.apply(&goal, Author::Model).is_err());

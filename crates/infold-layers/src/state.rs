@@ -40,7 +40,7 @@ impl LayerState {
     }
 
     /// The fields that hold something, in the order of the document, with their items.
-    pub fn fields(&self) -> impl Iterator<LayerItem = (Field, &[LayerItem])> {
+    pub fn fields(&self) -> impl Iterator<Item = (Field, &[LayerItem])> {
         self.fields
             .iter()
             .map(|(field, items)| (*field, items.as_slice()))
@@ -56,7 +56,7 @@ impl LayerState {
     }
 
     /// Adds items to a field, without any check.
-    pub fn extend(&mut self, field: Field, items: impl IntoIterator<LayerItem = LayerItem>) {
+    pub fn extend(&mut self, field: Field, items: impl IntoIterator<Item = LayerItem>) {
         let mut items = items.into_iter().peekable();
         if items.peek().is_some() {
             self.fields.entry(field).or_default().extend(items);

@@ -33,7 +33,7 @@ pub fn step_status(name: &str) -> Option<&'static str> {
 }
 
 /// All names of statuses that [`step_status`] knows.
-pub fn status_names() -> impl Iterator<LayerItem = &'static str> {
+pub fn status_names() -> impl Iterator<Item = &'static str> {
     let others = OTHER_NAMES.iter().map(|(other, _)| *other);
     STATUSES.into_iter().chain(others)
 }

@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use infold_layers::{
-    Attribute, Author, BuildError, BuildRequest, Built, Change, DocumentDocumentPart, Field,
-    FieldForm, LayerItem, LayerState, Priority, STATUSES, Verdict, build, decode_changes,
-    encode_changes, unescape,
+    Attribute, Author, BuildError, BuildRequest, Built, Change, DocumentPart, Field, FieldForm,
+    LayerItem, LayerState, Priority, STATUSES, Verdict, build, decode_changes, encode_changes,
+    unescape,
 };
 use infold_wire::Json;
 use infold_wire::tokens::{Encoding, count};

@@ -22,7 +22,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use infold::Config;
 use tokio::time::{Instant, timeout_at};
 
-use crate::mcp::{History, HttpEndpoint, Scope, StepTaker};
+use crate::mcp::{History, HttpEndpoint, McpScope, StepTaker};
 use crate::{Conversations, LiveEvent, LiveEvents, Metrics, ServerLimits};
 pub(crate) use error::ApiError;
 use request::ApiRequest;
@@ -123,7 +123,7 @@ impl Api {
         let may_write = self.config.serve.mcp_write.as_ref();
         let steps = may_write.is_some_and(|set| set.value).then_some(steps);
         let contexts = self.conversations.contexts().clone();
-        HttpEndpoint::new(History::new(contexts, Scope::All, steps))
+        HttpEndpoint::new(History::new(contexts, McpScope::All, steps))
     }
 
     /// Publishes a live event of what was done here.

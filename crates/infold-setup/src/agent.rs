@@ -119,7 +119,7 @@ pub enum PlanError {
     },
     /// Where it sends requests now cannot be the proxy's upstream.
     #[error("{}: {problem}", file.display())]
-    NeededUpstream {
+    Upstream {
         /// The file.
         file: PathBuf,
         /// Why.

@@ -25,7 +25,7 @@ mod stats;
 pub use error::RegistryError;
 pub use factor::Report;
 pub use queue::{ClaimRequest, Lease, QueueEntry, Return, StopRequest};
-pub(crate) use queue::{Entered, Entry};
+pub(crate) use queue::{Entered, NewEntry};
 pub use quirk::Quirks;
 pub use row::{Counters, Filter, TaskRow};
 pub use stats::TaskStats;

@@ -214,7 +214,7 @@ fn an_answer_is_found_by_its_question() {
 fn a_fork_sees_what_it_continues() {
     let (_root, contexts) = store();
     let parent = task(&contexts, &work());
-    let at = infold_log::steer::RedactTarget::Message(7);
+    let at = infold_log::steer::Target::Message(7);
     let fork = contexts.fork(parent, Some(at)).expect("a fork");
     append(
         &contexts,

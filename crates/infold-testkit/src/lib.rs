@@ -51,7 +51,7 @@ pub use disk::{
 pub use errors::{NamedError, errors};
 pub use faults::{Faults, Tally};
 pub use forge::{
-    Forge, ForgeCall, ForgeComment, ForgeFault, ForgeItem, ForgeRate, ForgeRepo, ForgeState,
+    Forge, ForgeComment, ForgeFault, ForgeItem, ForgeRate, ForgeRepo, ForgeState, ReceivedCall,
 };
 pub use model::Model;
 pub use rules::{refusal, seal};

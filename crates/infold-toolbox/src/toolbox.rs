@@ -10,7 +10,7 @@ use crate::arguments::CallArguments;
 use crate::catalog::{Catalog, ToolTarget};
 use crate::environment::without_secrets;
 use crate::failure::CallProblem;
-use crate::mcp::{Listed, Server, SharedSettings};
+use crate::mcp::{Listed, ServerHandle, SharedSettings};
 use crate::workspace::{Root, Workspace};
 use crate::{
     CallResult, CallStatus, McpServer, SettingsError, ToolList, ToolboxSettings, head_and_tail,
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Toolbox {
     workspace: Option<Arc<Workspace>>,
-    servers: Vec<Arc<Server>>,
+    servers: Vec<Arc<ServerHandle>>,
     reserved_names: Vec<String>,
     max_result_bytes: usize,
     /// What was last listed.
@@ -50,7 +50,7 @@ impl Toolbox {
         check_names(&settings.servers)?;
         let servers = settings.servers.into_iter().map(|server| {
             let name = server.name.clone();
-            let server = Server::new(server, shared.clone());
+            let server = ServerHandle::new(server, shared.clone());
             server
                 .map(Arc::new)
                 .map_err(|reason| SettingsError::Server {

@@ -1,7 +1,7 @@
 //! The tools that every task has: they read its history, and steer it.
 
 use infold::layers::change_state;
-use infold::layers::model::{Author, Change, Field, Item, PHASES, Transitions};
+use infold::layers::model::{Author, Change, Field, LayerItem, PHASES, Transitions};
 use infold_log::Seq;
 use infold_serve::mcp::History;
 use infold_store::{Contexts, Writer};
@@ -126,11 +126,13 @@ impl BuiltInTools<'_> {
         arguments: &Map<String, Value>,
     ) -> Result<String, String> {
         let phase = required_text(arguments, "phase")?;
-        let mut changes = vec![Change::Set(Field::Phase, vec![Item::new(phase)])];
+        let mut changes = vec![Change::Set(Field::Phase, vec![LayerItem::new(phase)])];
         if let Some(plan) = arguments.get("plan").filter(|plan| !plan.is_null()) {
             let items = plan.as_array().ok_or("`plan` is a list of texts")?;
             let items = items.iter().take(MAX_PLAN_ITEMS);
-            let items: Option<Vec<Item>> = items.map(|item| item.as_str().map(Item::new)).collect();
+            let items: Option<Vec<LayerItem>> = items
+                .map(|item| item.as_str().map(LayerItem::new))
+                .collect();
             let items = items.ok_or("`plan` is a list of texts")?;
             changes.push(Change::Set(Field::Plan, items));
         }

@@ -167,7 +167,7 @@ fn summaries(log: &Log, shown: &Shown) -> Result<Vec<LayerItem>, LogError> {
     let mut items = Vec::new();
     let folds = shown.items().iter();
     let folds = folds.filter_map(|item| match item {
-        infold_log::LayerItem::Fold(fold) if fold.cause == Cause::Summary => Some(fold.id),
+        infold_log::Item::Fold(fold) if fold.cause == Cause::Summary => Some(fold.id),
         _ => None,
     });
     let ids: Vec<EventId> = folds.collect();

@@ -5,7 +5,7 @@ use infold_store::parse_iso;
 
 use super::explain_change;
 use crate::config::problem::nearest;
-use crate::config::yaml::{Member, Node, NodeKind, YamlLimits, parse_within};
+use crate::config::yaml::{YamlKind, YamlLimits, YamlMember, YamlNode, parse_within};
 
 /// The keys under which an item of a list has its text.
 const TEXT_KEYS: [&str; 5] = ["text", "content", "description", "result", "value"];
@@ -48,11 +48,15 @@ fn error(line: usize, problem: impl Into<String>) -> StateFileError {
 }
 
 /// Reads a mapping whose members are fields, or mappings of them.
-fn read_level(path: &str, node: &Node, changes: &mut Vec<Change>) -> Result<(), StateFileError> {
+fn read_level(
+    path: &str,
+    node: &YamlNode,
+    changes: &mut Vec<Change>,
+) -> Result<(), StateFileError> {
     if node.is_null() {
         return Ok(());
     }
-    let NodeKind::Map(members) = &node.kind else {
+    let YamlKind::Map(members) = &node.kind else {
         let place = if path.is_empty() { "a state" } else { path };
         let problem = format!("{place} is a mapping of keys to values");
         return Err(error(node.line.line, problem));
@@ -81,7 +85,7 @@ fn is_level(path: &str) -> bool {
     Field::all().any(|field| field.path().starts_with(&start))
 }
 
-fn unknown_key(path: &str, member: &Member) -> StateFileError {
+fn unknown_key(path: &str, member: &YamlMember) -> StateFileError {
     let start = match path {
         "" => String::new(),
         path => format!("{path}."),
@@ -101,23 +105,23 @@ fn unknown_key(path: &str, member: &Member) -> StateFileError {
     }
 }
 
-fn read_items(field: Field, node: &Node) -> Result<Vec<LayerItem>, StateFileError> {
+fn read_items(field: Field, node: &YamlNode) -> Result<Vec<LayerItem>, StateFileError> {
     if node.is_null() {
         return Ok(Vec::new());
     }
     match (&node.kind, field.form()) {
-        (NodeKind::List(items), _) if field.is_list() => {
+        (YamlKind::List(items), _) if field.is_list() => {
             items.iter().map(|item| read_item(field, item)).collect()
         }
-        (NodeKind::Map(members), FieldForm::Map) => members
+        (YamlKind::Map(members), FieldForm::Map) => members
             .iter()
             .map(|member| {
                 let text = scalar(field, &member.value)?;
                 Ok(LayerItem::new(text).with(Attribute::Name, member.key.clone()))
             })
             .collect(),
-        (NodeKind::Map(_), FieldForm::Schema) => Ok(vec![LayerItem::new(json(node))]),
-        (NodeKind::Scalar { .. }, _) => Ok(vec![read_item(field, node)?]),
+        (YamlKind::Map(_), FieldForm::Schema) => Ok(vec![LayerItem::new(json(node))]),
+        (YamlKind::Scalar { .. }, _) => Ok(vec![read_item(field, node)?]),
         _ => {
             let form = if field.is_list() {
                 "a list"
@@ -132,8 +136,8 @@ fn read_items(field: Field, node: &Node) -> Result<Vec<LayerItem>, StateFileErro
     }
 }
 
-fn read_item(field: Field, node: &Node) -> Result<LayerItem, StateFileError> {
-    let NodeKind::Map(members) = &node.kind else {
+fn read_item(field: Field, node: &YamlNode) -> Result<LayerItem, StateFileError> {
+    let YamlKind::Map(members) = &node.kind else {
         let mut item = LayerItem::new(scalar(field, node)?);
         if field.form() == FieldForm::Time {
             item.time = parse_iso(&item.text);
@@ -177,13 +181,13 @@ fn read_item(field: Field, node: &Node) -> Result<LayerItem, StateFileError> {
     Ok(item)
 }
 
-fn scalar(field: Field, node: &Node) -> Result<String, StateFileError> {
+fn scalar(field: Field, node: &YamlNode) -> Result<String, StateFileError> {
     match &node.kind {
         _ if node.is_null() => Err(error(
             node.line.line,
             format!("an empty value in {}", field.path()),
         )),
-        NodeKind::Scalar { text, .. } => Ok(text.clone()),
+        YamlKind::Scalar { text, .. } => Ok(text.clone()),
         _ => Err(error(
             node.line.line,
             format!("a text was expected in {}", field.path()),
@@ -192,14 +196,14 @@ fn scalar(field: Field, node: &Node) -> Result<String, StateFileError> {
 }
 
 /// A schema that is written as YAML, as JSON.
-fn json(node: &Node) -> String {
+fn json(node: &YamlNode) -> String {
     match &node.kind {
-        NodeKind::List(items) => {
+        YamlKind::List(items) => {
             let items: Vec<String> = items.iter().map(json).collect();
             format!("[{}]", items.join(","))
         }
-        NodeKind::Map(members) => {
-            let member = |member: &Member| {
+        YamlKind::Map(members) => {
+            let member = |member: &YamlMember| {
                 format!(
                     "{}:{}",
                     infold_wire::quote(&member.key),
@@ -209,7 +213,7 @@ fn json(node: &Node) -> String {
             let members: Vec<String> = members.iter().map(member).collect();
             format!("{{{}}}", members.join(","))
         }
-        NodeKind::Scalar { text, is_plain } => {
+        YamlKind::Scalar { text, is_plain } => {
             let is_json = infold_wire::Json::parse(text.as_bytes()).is_ok();
             if node.is_null() {
                 "null".to_owned()

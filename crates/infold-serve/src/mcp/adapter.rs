@@ -11,9 +11,9 @@ use infold_provider::percent_decode;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
     CustomResult, ErrorCode, Implementation, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, McpTool, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
-    ServerCapabilities, ServerConfig, ToolAnnotations,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Resource, ResourceContents, ResourceTemplate, ServerCapabilities,
+    ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{QuitReason, RequestContext, RoleServer, ServerInitializeError};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -193,12 +193,12 @@ fn protocol_error(failure: ToolFailure) -> ErrorData {
     ErrorData::invalid_params(failure.to_string(), None)
 }
 
-fn described(tool: &tools::McpTool) -> McpTool {
+fn described(tool: &tools::McpTool) -> Tool {
     let hints = ToolAnnotations::new()
         .read_only(!tool.writes)
         .destructive(false)
         .open_world(false);
-    McpTool::new(tool.name, tool.about, tool.schema()).with_annotations(hints)
+    Tool::new(tool.name, tool.about, tool.schema()).with_annotations(hints)
 }
 
 impl ServerHandler for Handler {
@@ -225,7 +225,7 @@ impl ServerHandler for Handler {
         Ok(ListToolsResult::with_all_items(tools))
     }
 
-    fn get_tool(&self, name: &str) -> Option<McpTool> {
+    fn get_tool(&self, name: &str) -> Option<Tool> {
         self.0.tools().find(|tool| tool.name == name).map(described)
     }
 

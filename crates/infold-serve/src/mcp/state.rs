@@ -2,7 +2,7 @@
 
 use infold::config::nearest;
 use infold::layers::model::{
-    Attribute, Author, Change, ChangeError, Field, Item, LayerState, STATUSES, Writers,
+    Attribute, Author, Change, ChangeError, Field, LayerItem, LayerState, STATUSES, Writers,
 };
 use infold::layers::{item_line, nearest_field, read_state};
 use infold::step::Step;
@@ -57,7 +57,7 @@ pub fn get_state(history: &History, arguments: &ToolArguments) -> Result<String,
 
 /// `set_phase`
 pub fn set_phase(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
-    let phase = Item::new(arguments.required("phase")?.trim());
+    let phase = LayerItem::new(arguments.required("phase")?.trim());
     let change = Change::Set(Field::Phase, vec![phase]);
     history.change("set_phase", arguments, vec![change])
 }
@@ -67,7 +67,7 @@ pub fn remember(history: &History, arguments: &ToolArguments) -> Result<String, 
     let text = checked_text("text", arguments.required("text")?)?;
     let kind = arguments.text("kind")?;
     let field = kind.as_deref().map_or(Ok(Field::Facts), field_of_kind)?;
-    let mut item = Item::new(text);
+    let mut item = LayerItem::new(text);
     for attribute in [Attribute::Source, Attribute::Name] {
         let name = attribute.name();
         if let Some(value) = arguments.text(name)? {
@@ -106,7 +106,7 @@ pub fn set_plan(history: &History, arguments: &ToolArguments) -> Result<String, 
     let step = |text: String| {
         // A step that stays is as far as it was.
         let same = before.items(Field::Plan).iter().find(|it| it.text == text);
-        let fresh = || Item::new(text.clone()).with(Attribute::Status, STATUSES[0]);
+        let fresh = || LayerItem::new(text.clone()).with(Attribute::Status, STATUSES[0]);
         same.cloned().unwrap_or_else(fresh)
     };
     let steps = steps?.into_iter().map(step).collect();

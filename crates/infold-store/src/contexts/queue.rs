@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::activity::title;
 use super::reconcile::ended_at;
 use crate::event::What;
-use crate::registry::{Entered, Entry};
+use crate::registry::{Entered, NewEntry};
 use crate::{
     Contexts, DraftError, Lease, Log, LogError, Metadata, Outcome, QueueEntry, Return, Status,
     StopRequest, TaskError, TaskRow, Writer, lock,
@@ -66,7 +66,7 @@ impl Contexts {
                     ..row
                 };
                 let registry = self.reconciled()?;
-                let entry = Entry {
+                let entry = NewEntry {
                     priority: new.priority,
                     lease: new.lease.as_ref(),
                     allows_commands: new.allows_commands,

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::fixture::Fixture;
-use super::holdings::{Holdings, Task};
+use super::holdings::{Holdings, LogLines};
 use super::only::Only;
 use super::report::{CheckReport, Flaw, Violation};
 use super::sandbox::{Ran, Sandbox};
@@ -37,7 +37,7 @@ struct Subject {
     calls: Vec<FileCall>,
     before: Holdings,
     /// The store after one success, without values that differ from run to run.
-    after: Vec<(String, Task)>,
+    after: Vec<(String, LogLines)>,
     /// The same, to see which tasks are gone.
     left: Holdings,
     /// The output of a command that only reads.

@@ -25,9 +25,9 @@ fn queue(registry: &Registry, number: u128, made: u8, priority: i64, user: Optio
         ..TaskRow::new(task(number), Status::Queued, minute(made))
     };
     let entered = {
-        let entry = Entry {
+        let entry = NewEntry {
             priority,
-            ..Entry::default()
+            ..NewEntry::default()
         };
         registry.enqueue(&row, entry, || Ok::<(), String>(()))
     };
@@ -85,7 +85,7 @@ fn a_task_is_queued_once_by_its_id_and_by_its_key() {
         ..TaskRow::new(task(number), status, minute(0))
     };
     let enter = |row: &TaskRow| {
-        let entered = registry.enqueue(row, Entry::default(), || Ok::<(), String>(()));
+        let entered = registry.enqueue(row, NewEntry::default(), || Ok::<(), String>(()));
         entered.unwrap().unwrap()
     };
     assert_eq!(enter(&row(1, Status::Queued)), Entered::New);
@@ -109,7 +109,7 @@ fn a_task_is_queued_once_by_its_id_and_by_its_key() {
 fn what_cannot_be_published_is_not_queued() {
     let (_dir, registry) = home();
     let row = TaskRow::new(task(1), Status::Queued, minute(0));
-    let entered = registry.enqueue(&row, Entry::default(), || Err("no space"));
+    let entered = registry.enqueue(&row, NewEntry::default(), || Err("no space"));
     assert_eq!(entered.unwrap(), Err("no space"));
     assert_eq!(registry.get(task(1)).unwrap(), None);
     assert_eq!(claimed(&registry, &by("a", minute(1))), None);

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::FuzzCase;
 use super::harm::Harm;
 use super::store::ASIDE;
-use crate::disk::holdings::{Holdings, Task};
+use crate::disk::holdings::{Holdings, LogLines};
 use crate::disk::report::Flaw;
 use crate::disk::sandbox::Sandbox;
 
@@ -48,7 +48,7 @@ pub(super) fn missing(
     others.tasks.remove(id);
     // A repair may make a fork of the task begin elsewhere, with notes before what it holds itself.
     let forks = others.tasks.extract_if(.., |_, task| task.continues(id));
-    let forks: Vec<(String, Task)> = forks.collect();
+    let forks: Vec<(String, LogLines)> = forks.collect();
     let lost = others.lost_in(&now).or_else(|| {
         let mut lost = forks.iter().filter_map(|(fork, task)| {
             let after = now.tasks.get(fork)?;
@@ -104,7 +104,7 @@ pub(super) fn missing(
 }
 
 /// A line of a fork that is not there any more: messages follow one another as they did, events may be set aside.
-fn lost_of_fork(before: &Task, after: &Task, aside: &[u8]) -> Option<String> {
+fn lost_of_fork(before: &LogLines, after: &LogLines, aside: &[u8]) -> Option<String> {
     let mut rest = after.messages.iter();
     let message = before
         .messages

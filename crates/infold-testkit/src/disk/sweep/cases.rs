@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::disk::fixture::Fixture;
-use crate::disk::holdings::Task;
+use crate::disk::holdings::LogLines;
 use crate::disk::sandbox::{Ran, Sandbox};
 use crate::disk::shim::Mode;
 use Nature::{Atomic, Reads, Removes, Repairs, Repeatable, Rewrites, Serves, Steps};
@@ -53,7 +53,7 @@ const STEPS: [&str; 7] = ["fold", "unfold", "rewind", "undo", "redo", "pin", "un
 
 impl Nature {
     /// Returns the parts of tasks that show whether a command took effect.
-    pub(crate) fn visible(self, tasks: &[(String, Task)]) -> Vec<(String, Task)> {
+    pub(crate) fn visible(self, tasks: &[(String, LogLines)]) -> Vec<(String, LogLines)> {
         let mut tasks = tasks.to_vec();
         for (_, task) in &mut tasks {
             match self {
@@ -68,7 +68,7 @@ impl Nature {
     }
 
     /// Returns the parts of tasks that are equal whether a command succeeded at once or at the second attempt.
-    pub(crate) fn comparable(self, tasks: &[(String, Task)]) -> Vec<(String, Task)> {
+    pub(crate) fn comparable(self, tasks: &[(String, LogLines)]) -> Vec<(String, LogLines)> {
         let mut tasks = tasks.to_vec();
         for (_, task) in &mut tasks {
             match self {

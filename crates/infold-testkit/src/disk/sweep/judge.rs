@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::cases::Nature;
 use super::claims::EffectClaim;
-use super::{CommandOutput, Flaw, Run};
+use super::{CommandOutput, Flaw, SweepRun};
 use crate::disk::check::{crash, repaired};
 use crate::disk::fixture::{Fixture, SECRET};
-use crate::disk::holdings::{Holdings, Task};
+use crate::disk::holdings::{Holdings, LogLines};
 use crate::disk::sandbox::{Ran, Sandbox};
 use crate::disk::shim::{Mode, read_calls};
 
@@ -26,7 +26,7 @@ const SIGKILL: i32 = 9;
 pub(super) type Judged = io::Result<(bool, Vec<(Flaw, String)>)>;
 
 /// One run, its checks, a retry and a repair.
-pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
+pub(super) fn judge(run: &SweepRun<'_>, fixture: &Fixture) -> Judged {
     let sandbox = Sandbox::copy_of(&run.subject.contexts)?;
     let case = &run.subject.case;
     let ran = case.run(fixture, &sandbox, Some(Mode::Harm(run.at, run.fault)));
@@ -56,7 +56,7 @@ pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
 
 /// A run whose fault is behind it.
 struct FaultTrial<'a> {
-    run: &'a Run<'a>,
+    run: &'a SweepRun<'a>,
     fixture: &'a Fixture,
     sandbox: Sandbox,
     wrong: Vec<(Flaw, String)>,
@@ -88,7 +88,7 @@ impl FaultTrial<'_> {
     fn effect(&mut self) -> Effect {
         let subject = self.run.subject;
         let nature = self.nature();
-        let facts = |tasks: &[(String, Task)]| nature.visible(tasks);
+        let facts = |tasks: &[(String, LogLines)]| nature.visible(tasks);
         let before = facts(&subject.before.canonical(&subject.before));
         let after = facts(&subject.after);
         if let (Nature::Rewrites, Some(task)) = (nature, subject.case.task) {
@@ -261,7 +261,7 @@ impl FaultTrial<'_> {
         if subject.case.nature.comparable(&now) == subject.case.nature.comparable(&subject.after) {
             return None;
         }
-        let told = |tasks: &[(String, Task)]| {
+        let told = |tasks: &[(String, LogLines)]| {
             let told = tasks.iter().map(|(id, task)| {
                 let (messages, events) = (task.messages.len(), task.events.len());
                 format!(

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::claims::EffectClaim;
 use super::judge::Judged;
-use super::{Flaw, Run};
+use super::{Flaw, SweepRun};
 use crate::disk::check::{crash, recorded, repaired};
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::Holdings;
@@ -44,7 +44,7 @@ pub(super) fn rehearse(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), Strin
 }
 
 /// One run of the server with a fault, then one without.
-pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
+pub(super) fn judge(run: &SweepRun<'_>, fixture: &Fixture) -> Judged {
     let sandbox = Sandbox::copy_of(&run.subject.contexts)?;
     let mut wrong = Vec::new();
     let mode = Mode::Harm(run.at, run.fault);

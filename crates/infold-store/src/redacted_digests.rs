@@ -17,7 +17,7 @@ const MIN_CONTENT_BYTES: usize = 6;
 /// How many objects that hold nothing but a result may stand around it.
 const MAX_ENVELOPES: usize = 4;
 
-/// Nobody says this much again by chance.
+/// Texts of at least this size are not repeated by chance.
 pub(crate) const MIN_DISTINCT_BYTES: usize = 24;
 
 /// Shorter words with a digit are numbers and the like.
@@ -31,7 +31,7 @@ pub struct RedactedDigests {
     of_prompts: RedactedValues,
 }
 
-/// What was redacted in one task, each with its event.
+/// The redactions of one task, each with its event.
 #[derive(Clone, Debug, Default)]
 pub struct TaskRedactions {
     /// Digests of messages, of their contents, and of names.
@@ -129,7 +129,7 @@ pub(crate) fn part_digest(text: &str) -> Option<Digest> {
     })
 }
 
-/// Says whether nobody says a text again by chance.
+/// Returns whether a text is too distinctive to be repeated by chance.
 pub(crate) fn is_distinct(text: &str) -> bool {
     text.len() >= MIN_DISTINCT_BYTES || has_code(text)
 }

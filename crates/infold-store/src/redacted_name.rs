@@ -1,6 +1,7 @@
 //! Names that were redacted: of conversations, of tasks at their source, of pushes.
 //!
-//! A name is given again, so its digest is kept in its place: whoever gives it is recognised, and the name is not written again.
+//! A client may give a name again, so its digest is stored in its place: the name is recognised, and is not
+//! written again.
 
 use infold_wire::digest::Digest;
 

@@ -26,7 +26,8 @@ pub struct RedactedValue {
     /// Its rolling checksum: only texts with the same one are digested.
     pub(crate) sum: u32,
     pub(crate) digest: String,
-    /// A pattern took it from a frame, and nobody says it by chance: it is known in the frames of all tasks.
+    /// Whether a pattern found it in a frame and it is too distinctive to occur by chance: such a value is
+    /// redacted in the frames of all tasks.
     pub(crate) is_of_prompt: bool,
 }
 
@@ -170,7 +171,7 @@ pub(crate) struct FoundValues {
     /// Each text, and whether it was found in a frame by a pattern.
     values: RefCell<BTreeMap<String, bool>>,
     pub is_collecting: Cell<bool>,
-    /// What is found now is found in a frame by a pattern.
+    /// Whether the values found now were found in a frame by a pattern.
     pub is_in_prompt: Cell<bool>,
 }
 

@@ -1,7 +1,8 @@
 //! Full-text search over the messages of all tasks, hidden or not.
 //!
-//! The index (`search.db`) is derived from the logs like every sidecar: it is filled before a query and in the background, never
-//! by whoever appends, and made anew when it is missing, damaged or of another version.
+//! The index (`search.db`) is derived from the logs like every sidecar: it is filled before a query and in the
+//! background, never by a writer that appends, and is rebuilt when it is missing, damaged or of another
+//! version.
 
 mod index;
 mod document;
@@ -30,7 +31,7 @@ use scope::Scope;
 use snippet::Match;
 pub use snippet::Snippet;
 
-/// What is searched for, where, and how much of it is wanted.
+/// The parameters of a search: the query, its filters and its limits.
 #[derive(Clone)]
 pub struct SearchRequest<'a> {
     /// How messages are found.
@@ -111,11 +112,11 @@ pub struct SearchHit {
     pub place: Place,
     /// How well it matches, for comparison with other hits of the same answer.
     pub score: f64,
-    /// What it says around the match.
+    /// The text around the match.
     pub snippet: Snippet,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchAnswer {
     /// The hits, best first.

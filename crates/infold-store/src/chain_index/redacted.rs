@@ -90,7 +90,8 @@ impl ChainIndex {
         })
     }
 
-    /// Says whether a name, given in its redacted form, was redacted: as one of a conversation, whoever gave it, or as the key of a push.
+    /// Returns whether a name, given in its redacted form, was redacted, as the name of a conversation or as
+    /// the key of a push.
     pub fn is_redacted_name(&mut self, redacted: &str) -> Result<bool, RegistryError> {
         for kind in NAME_KINDS {
             if self.has_name(&format!("{kind} {redacted}"))? {

@@ -12,8 +12,8 @@ use crate::{Contexts, LogError, Registry, RegistryError, TaskError, TaskRow, fil
 pub(crate) struct OpenRegistry {
     /// Nothing, if it was closed to be made anew and that failed.
     registry: Arc<Mutex<Option<Registry>>>,
-    /// Rows of new tasks, which are entered before anything else is asked. Should they be lost, whoever opens the registry next
-    /// enters them from the directories.
+    /// Rows of new tasks, which are entered before any other request. If they are lost, the next process that
+    /// opens the registry enters them from the task directories.
     unentered: Arc<Mutex<Vec<TaskRow>>>,
     /// Where it is made anew from. These keep none.
     contexts: Arc<Contexts>,

@@ -19,13 +19,13 @@ use crate::{
 /// A task that is to be queued.
 #[derive(Clone, Debug, Default)]
 pub struct NewTask {
-    /// What it is and for whom; its id and when it was made are set when it is made.
+    /// The metadata of the task; its id and creation time are set when it is created.
     pub metadata: Metadata,
-    /// The id that the caller brings; without one it gets a new one.
+    /// The id of the task; a new one is generated if this is `None`.
     pub uuid: Option<Uuid>,
-    /// Tasks with a higher one come first.
+    /// The priority; tasks with a higher one are claimed first.
     pub priority: i64,
-    /// Its first messages.
+    /// The first messages of the task.
     pub messages: Vec<Vec<u8>>,
     /// Who works on it from the start, so that it never waits.
     pub lease: Option<Lease>,
@@ -246,7 +246,7 @@ impl Contexts {
 }
 
 impl QueueEntry {
-    /// Returns whether somebody works on the task at this time.
+    /// Returns whether a worker has a lease of the task at this time.
     pub fn is_leased(&self, now: Timestamp) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.until > now)
     }

@@ -18,7 +18,7 @@ pub struct CheckpointLine {
     pub number: u64,
     /// The workspace.
     pub workspace: PathBuf,
-    /// What differs from the snapshot before it.
+    /// The numbers of files that differ from the previous snapshot.
     pub files: FileCounts,
     /// How many files are not in it, such as those that are too large.
     pub left_out: u64,
@@ -44,7 +44,7 @@ pub enum CheckpointNote {
     Start,
     /// Behind calls that may have changed files.
     Step,
-    /// Somebody asked for it.
+    /// On request, by a command.
     Command,
     /// Before other files were put in place.
     Restore,

@@ -15,12 +15,12 @@ pub struct LookupLine {
     pub span: Span,
     /// The form of what follows.
     pub wire: Wire,
-    /// What is shown in the place of the reply: calls, results, and the reply itself. None if it was redacted: the reply is
-    /// shown then.
+    /// The messages shown in place of the reply: calls, results, and the reply itself. Empty if one of them was
+    /// redacted: the reply is shown then.
     pub messages: Vec<Vec<u8>>,
     /// Results that belong to those of the client's own calls.
     pub results: Vec<PendingResult>,
-    /// Tokens of all that, beyond those of the reply.
+    /// Tokens of these messages and results, beyond those of the reply.
     pub tokens: u64,
 }
 

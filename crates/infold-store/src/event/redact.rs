@@ -24,13 +24,13 @@ pub struct RedactLine {
     pub names: Vec<String>,
     /// The redacted texts that are recognised in later frames.
     pub values: Vec<RedactedValue>,
-    /// What copies of the messages are recognised by that have another form.
+    /// Digests and lines by which copies of the messages are recognised in another form.
     pub forms: Vec<RedactedForms>,
-    /// Digests of texts of the messages, which earlier versions kept for that.
+    /// Digests of texts of the messages; earlier versions recorded these instead of `forms`.
     pub contents: Vec<Digest>,
 }
 
-/// What a copy of a redacted message is recognised by, whatever its ids and its API.
+/// Digests and lines by which a copy of a redacted message is recognised, whatever its ids and its API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedactedForms {
     /// The message.

@@ -28,7 +28,7 @@ pub struct RefusalLine {
     pub tool: String,
     /// The id of the call, where the wire has one.
     pub call: Option<String>,
-    /// What the model was told.
+    /// The text of the refusal that was sent to the model.
     pub told: String,
 }
 

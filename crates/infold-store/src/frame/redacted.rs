@@ -1,4 +1,4 @@
-//! What of frames was redacted, and is not recorded again when clients go on sending it.
+//! Redacted parts of frames, which are not recorded again when clients continue to send them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub(super) struct FrameRedactions {
     members: RedactedMembers,
     /// The texts of each redaction, its extent and its marker.
     values: Vec<(Extent, String, RedactedValues)>,
-    /// What was redacted in the frames of other tasks, too.
+    /// The digests of what was redacted in other tasks, whose frames may contain the same texts.
     elsewhere: Option<Arc<RedactedDigests>>,
     /// The members of the last frame as they came, and what became of them.
     last: BTreeMap<String, (Fingerprint, Option<Vec<u8>>)>,
@@ -109,7 +109,7 @@ impl FrameRedactions {
     fn without_values(&self, name: &str, value: &[u8]) -> Option<Vec<u8>> {
         let mut redacted: Option<Vec<u8>> = None;
         for (extent, marker, values) in &self.values {
-            // By the model a conversation is told from others that begin alike; nobody said it in a message.
+            // The model distinguishes conversations that begin alike, and it is no text of a message.
             if *extent == Extent::Whole && name == "model" {
                 continue;
             }

@@ -33,8 +33,8 @@ impl Rewrite<'_> {
         self.metadata(one, text, to)
     }
 
-    /// What stood around messages. Of a message that goes, what was said there goes too; the model stays, by which a conversation is told
-    /// from others that begin alike.
+    /// Redacts frames. For a message redacted as a whole, its texts are removed from them; the model stays,
+    /// because it distinguishes conversations that begin alike.
     fn frames(
         &self,
         one: &FamilyMember,
@@ -75,7 +75,7 @@ impl Rewrite<'_> {
         done
     }
 
-    /// What a transcript held beside its messages.
+    /// Redacts the data that an imported transcript held beside its messages.
     fn imported(
         &self,
         one: &FamilyMember,
@@ -118,7 +118,8 @@ impl Rewrite<'_> {
         Ok(out.finish()?)
     }
 
-    /// What is said of the task itself, which nobody made of a message.
+    /// Redacts the metadata of the task. Redactions of whole messages skip it, because it is not derived from
+    /// messages.
     fn metadata(
         &self,
         one: &FamilyMember,
@@ -204,7 +205,7 @@ impl Rewrite<'_> {
             let Some(row) = row else {
                 continue;
             };
-            // What was made of messages.
+            // These columns are derived from messages.
             let mut columns = vec![("title", row.title), ("error_message", row.error_message)];
             if self.extent == Extent::Matches {
                 columns.extend([

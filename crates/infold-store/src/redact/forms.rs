@@ -1,4 +1,4 @@
-//! What copies of redacted messages are recognised by that have another form.
+//! Digests and lines by which copies of redacted messages are recognised in another form.
 
 use std::collections::BTreeSet;
 

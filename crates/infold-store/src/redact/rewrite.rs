@@ -23,7 +23,7 @@ use crate::writer::heading_start;
 use crate::writer::mask_text;
 use crate::{Contexts, EventLine, Log, LogError, TaskError, What, file, stand_in_tokens, time};
 
-/// What stands before each line of an excerpt that was said in a message.
+/// The prefix of each line of an excerpt that quotes a message.
 const QUOTED: &str = "> ";
 
 /// How the tasks of a family are written anew.
@@ -151,7 +151,7 @@ impl<'a> Rewrite<'a> {
         TextRedactor::new(self.find, marker(self.events[at]), self.extent)
     }
 
-    /// What takes the place of a message.
+    /// Returns the redacted form of a message.
     pub fn redacted(
         &self,
         body: &[u8],
@@ -483,7 +483,7 @@ fn said_in(stub: Json<'_>) -> String {
     said
 }
 
-/// What the model was told of a refused call may quote its arguments.
+/// Redacts the text sent to the model for a refused call: it may quote the arguments of the call.
 fn redact_refusal(refusal: RefusalLine, text: &mut TextRedactor<'_>) -> RefusalLine {
     RefusalLine {
         told: text.replaced(&refusal.told).unwrap_or(refusal.told),

@@ -42,9 +42,9 @@ pub struct RedactionPlan {
     pub models: Vec<String>,
     /// Redacted names of conversations, each with its task: they take the place of those that they are the digests of.
     pub names: Vec<(Uuid, String)>,
-    /// Files and directories that go, in tasks and beside them.
+    /// Files and directories to remove, in tasks and beside them.
     pub removed: Vec<PathBuf>,
-    /// What is taken out of checkpoints.
+    /// Blobs to remove from checkpoints.
     pub blobs: Vec<BlobId>,
 }
 

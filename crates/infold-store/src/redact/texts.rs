@@ -92,7 +92,7 @@ impl<'a> TextRedactor<'a> {
     }
 }
 
-/// What stands where something was.
+/// Returns the marker that replaces a redacted text.
 pub fn marker(event: u64) -> String {
     format!("[redacted e{event}]")
 }

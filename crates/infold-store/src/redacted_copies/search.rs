@@ -35,7 +35,7 @@ pub struct CopySearch<'a> {
 /// The redacted messages that one message is a copy of; which of them is not known of earlier redactions.
 type Sources = BTreeSet<(EventKey, Option<Seq>)>;
 
-/// What of a message stands in redacted messages in another form.
+/// Parts of a message that occur in redacted messages in another form.
 #[derive(Default)]
 struct FoundForms {
     sources: Sources,
@@ -152,7 +152,7 @@ impl<'a> CopySearch<'a> {
             messages[at] = redacted.map_err(|error| self.damaged(&error))?;
             sources[at].insert((key, Some(seq)));
         }
-        // What is found in one message makes copies before it likely.
+        // A copy found in one message makes copies before it likely, so a second pass follows.
         for _ in 0..2 {
             for at in 0..messages.len() {
                 if !sources[at].is_empty() {
@@ -395,7 +395,7 @@ impl<'a> CopySearch<'a> {
     }
 }
 
-/// What stands beside a message and stood beside a redacted one.
+/// Neighbours of a message that were also neighbours of a redacted one.
 struct Neighbours {
     /// On how many sides: before it, behind it, or in the same message.
     sides: usize,

@@ -8,10 +8,10 @@ use infold_wire::{Message, MessageError, digest};
 use crate::redacted_digests::{MIN_DISTINCT_BYTES, has_code, part_digest};
 use crate::stored::Original;
 
-/// Messages with so much around their texts hold images or the like, which nobody sends again by chance.
+/// Messages with so many bytes around their texts hold images or the like, which are not repeated by chance.
 const MIN_MEDIA_BYTES: usize = 512;
 
-/// Messages of a client, and what they are known by.
+/// Messages of a client, and the keys by which they are recognised.
 pub struct SentMessages {
     pub bodies: Vec<Vec<u8>>,
     pub digests: Vec<Original>,
@@ -19,7 +19,7 @@ pub struct SentMessages {
     pub answered: usize,
 }
 
-/// What a message is known by.
+/// The digests by which a message is recognised.
 #[derive(Clone, Debug, Default)]
 pub struct MessageKey {
     pub seq: Option<Seq>,
@@ -32,7 +32,7 @@ pub struct MessageKey {
 #[derive(Clone, Copy, Debug)]
 pub struct Weight {
     pub bytes: usize,
-    /// Nobody says it again by chance.
+    /// Whether the text is too distinctive to be repeated by chance.
     pub is_distinct: bool,
 }
 

@@ -10,7 +10,7 @@ use infold_wire::{ContentBlock, Message, searchable_text};
 use super::speaker;
 use crate::{Log, LogError};
 
-/// What the index takes of a message.
+/// The indexed terms and facts of a message.
 #[derive(Debug, Default)]
 pub struct Document {
     pub terms: DocumentTerms,

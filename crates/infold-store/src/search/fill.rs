@@ -45,7 +45,7 @@ pub(super) struct Behind {
 impl Contexts {
     /// Brings the search index up to the logs, newest first, until a deadline; says how far it got.
     ///
-    /// Tasks that are gone are removed from it. Nobody who writes to a task waits for this.
+    /// Removed tasks are deleted from it. Writers of tasks never wait for this.
     pub fn fill_search_index(&self, deadline: Instant) -> Result<IndexCoverage, TaskError> {
         let is_there = self.root().join(super::index::NAME).exists();
         if !is_there && self.tasks()?.is_empty() {
@@ -84,7 +84,7 @@ impl Contexts {
             self.tell_renewed(&reason);
         }
         match self.fill_index(&mut index, tasks, deadline) {
-            // What is damaged shows when it is used.
+            // Damage to the index shows only when it is used.
             Err(TaskError::Registry(RegistryError::Damaged { reason, .. })) => {
                 drop(index);
                 self.renew_search_index(&reason)?;
@@ -235,7 +235,7 @@ impl Contexts {
                 number: mark.number,
                 through: last.get(),
                 sum,
-                // What is torn behind the last message is as good as read.
+                // A torn record after the last message counts as read.
                 bytes: if is_end { behind.len.max(bytes) } else { bytes },
             };
             let Some(added) = index.add(behind.task, &batch, next, is_current)? else {

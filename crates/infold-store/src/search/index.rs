@@ -117,7 +117,7 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// An index that nobody keeps, where none can be written.
+    /// Returns an index in memory, for use where no file can be written.
     pub fn in_memory() -> Result<SearchIndex, RegistryError> {
         let path = PathBuf::from(":memory:");
         let opened = Connection::open_in_memory().and_then(|connection| {
@@ -233,11 +233,12 @@ impl SearchIndex {
         })
     }
 
-    /// Adds messages of a task and moves its mark, all or nothing; nothing if `is_current` says that they are not what the log
-    /// holds any more. If another process was faster, returns the mark that it left and adds nothing.
+    /// Adds messages of a task and moves its mark, all or nothing; adds nothing if `is_current` returns that
+    /// they are no longer in the log. If another process was faster, returns the mark that it left and adds
+    /// nothing.
     ///
-    /// That is asked when nobody else can write: whoever redacts a log replaces it first and forgets it here second, so what is
-    /// added before is forgotten, and what was read before is not added after.
+    /// `is_current` is called under the write lock: a redaction first replaces the log and then deletes its
+    /// messages here, so messages added before it are deleted, and messages read before it are not added after.
     pub fn add(
         &mut self,
         task: Uuid,
@@ -409,7 +410,7 @@ fn settle(db: &Connection, path: &Path) -> rusqlite::Result<i64> {
     )?;
     if found == 0 {
         let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
-        // Somebody else may have made them meanwhile.
+        // Another process may have created the tables meanwhile.
         let made: i64 = whole.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if made == 0 {
             whole.execute_batch(SCHEMA)?;
@@ -437,7 +438,7 @@ mod tests {
     use super::*;
     use infold_wire::terms::DocumentTerms;
 
-    /// What was read of a log before it was redacted must not be added after that.
+    /// Messages read from a log before it was redacted must not be added after that.
     #[test]
     fn what_is_not_current_is_not_added() {
         let mut index = SearchIndex::in_memory().expect("an index");

@@ -1,4 +1,4 @@
-//! What a message says around a match.
+//! Excerpts of messages around a match.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use infold_wire::terms::{Language, Query, each_term};
 
-/// What a message says around a match, in one line.
+/// The text of a message around a match, in one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snippet {
     /// The line.
@@ -100,7 +100,7 @@ impl Snippet {
 /// The part of a text with the most different matches: rare ones count more, and the rarest stands at its beginning, so that what
 /// follows it is shown. The first of several that are alike.
 fn window(text: &str, matches: &[Match]) -> Range<usize> {
-    /// What stands at the beginning decides only between windows that have the same matches.
+    /// The match at the beginning decides only between windows that have the same matches.
     const LEAD_WEIGHT: f64 = 1e-6;
     let mut counts: HashMap<&str, u32> = HashMap::new();
     for found in matches {

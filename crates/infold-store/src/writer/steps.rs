@@ -15,7 +15,7 @@ use crate::event::{
 };
 use crate::{LogError, StateAuthor, StepError};
 
-/// What a block of the layered state names instead of what a message refers to.
+/// The reference of a block of the layered state, which belongs to no reference in a message.
 pub const CONTEXT_REFERENCE: &str = "layers";
 
 /// Who asked for a fold.

@@ -1,4 +1,4 @@
-//! What a snapshot says beside its files.
+//! Metadata of a snapshot: everything but its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ impl LeftOutReason {
     }
 }
 
-/// What of a left out path is kept with the path.
+/// The reason why a path was left out, and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeftOutEntry {
     pub why: LeftOutReason,

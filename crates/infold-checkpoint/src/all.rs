@@ -15,10 +15,10 @@ use crate::last_snapshot::{LastSnapshot, replace_file};
 use crate::refs::Refs;
 use crate::repository::{REPOSITORY, ShadowRepository, TORN_PREFIX, claimed_by};
 
-/// What is called so is being removed.
+/// The extension of directories that are being removed.
 const REMOVED_EXTENSION: &str = "removed";
 
-/// Is there while a repository may hold objects of snapshots that were removed.
+/// The file that exists while a repository may hold objects of removed snapshots.
 const UNPACKED_FILE: &str = "unpacked";
 
 fn is_removed(directory: &Path) -> bool {
@@ -35,7 +35,7 @@ fn remove_directory(directory: &Path) -> Result<(), CheckpointError> {
     }
 }
 
-/// What there is of one workspace.
+/// The checkpoints of one workspace: their tasks, size and condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowInfo {
     /// The path of the workspace, which need not exist any more.
@@ -50,11 +50,11 @@ pub struct ShadowInfo {
     pub pending: Option<PendingRestore>,
     /// Damaged repositories that were set aside.
     pub set_aside: Vec<PathBuf>,
-    /// What is wrong, if that shows at a glance.
+    /// The damage, if it shows without a full check.
     pub damage: Option<String>,
 }
 
-/// What was removed with a task.
+/// The amounts that were removed with tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
     /// How many snapshots.
@@ -139,7 +139,7 @@ impl ShadowRepository {
         let forgotten: Vec<_> = refs.filter(|at| tasks.contains(&at.task)).collect();
         let snapshots = forgotten.len() as u64;
         if forgotten.len() == self.refs.iter().count() {
-            // It disappears in one step: half of it would be found by nobody.
+            // The rename removes it in one step: a directory that is removed in part would not be found again.
             let hidden = self.directory.with_extension(REMOVED_EXTENSION);
             fs::rename(&self.directory, &hidden)
                 .map_err(|error| CheckpointError::io("removed", &self.directory, error))?;

@@ -24,27 +24,27 @@ use crate::workspace::{WorkspaceDir, ancestors, is_below, split, to_path};
 pub(crate) struct CarryOut<'a> {
     pub workspace: &'a WorkspaceDir,
     pub staging: &'a StagingDir,
-    /// What there was before.
+    /// The snapshot of the workspace before the restoration.
     pub now: &'a SnapshotListing,
-    /// What there is to be.
+    /// The snapshot to restore.
     pub target: &'a SnapshotListing,
     pub objects: Objects<'a>,
     pub restored: Restored,
-    /// What was taken out and is in no snapshot, with its name in the staging directory.
+    /// Paths that were taken out and are in no snapshot, with their names in the staging directory.
     pub changed: Vec<(Vec<u8>, OsString)>,
     pub kept: BTreeMap<Vec<u8>, KeptReason>,
-    /// What was found of a snapshot that cannot be read.
+    /// The damage found in a snapshot that cannot be read.
     pub damage: Option<String>,
     /// Directories that were made writable.
     pub loosened: BTreeSet<Vec<u8>>,
 }
 
-/// What a step on one path came to.
+/// The result of a step on one path.
 enum PathOutcome {
     Done,
-    /// Nothing had to be done.
+    /// There was nothing to do.
     Nothing,
-    /// Something stays.
+    /// The path stays as it is.
     Kept(KeptReason),
 }
 
@@ -485,7 +485,7 @@ impl CarryOut<'_> {
         if let PathOutcome::Kept(why) = step {
             let below = |kept: &Vec<u8>| is_below(kept, path);
             if why == KeptReason::NotEmpty && self.kept.keys().any(below) {
-                // What is in it was named.
+                // The entries below it that were kept are reported already.
                 return;
             }
             self.kept.entry(path.to_owned()).or_insert(why);

@@ -1,4 +1,4 @@
-//! What differs between two snapshots.
+//! Differences between two snapshots.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

@@ -7,7 +7,7 @@ use crate::error::CheckpointError;
 use crate::repository::ShadowRepository;
 use crate::shadow::Shadow;
 
-/// What a shadow repository takes on the disk, before and after it was packed.
+/// The size of a shadow repository on the disk, before and after it was packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
     /// Bytes before.

@@ -11,9 +11,9 @@ pub enum CheckpointError {
     /// Install git; everything else works without it.
     #[error("checkpoints need git, and `{program}` cannot be started: {source}")]
     GitMissing {
-        /// What was started.
+        /// The program.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Install a newer git.
@@ -27,9 +27,9 @@ pub enum CheckpointError {
     /// Name another workspace.
     #[error("`{}` cannot be a workspace with checkpoints: {problem}", path.display())]
     WorkspaceDir {
-        /// What was to be the workspace.
+        /// The path of the workspace.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it cannot be one.
         problem: WorkspaceProblem,
     },
     /// Wait for the process.
@@ -43,7 +43,7 @@ pub enum CheckpointError {
     /// Name another snapshot.
     #[error("there is no checkpoint {at} of `{}`", workspace.display())]
     NoSnapshot {
-        /// What was asked for.
+        /// The snapshot that was requested.
         at: SnapshotRef,
         /// Of which workspace.
         workspace: PathBuf,
@@ -61,38 +61,38 @@ pub enum CheckpointError {
     Damaged {
         /// The directory of the shadow repository.
         dir: PathBuf,
-        /// What was found.
+        /// The damage that was found.
         what: String,
     },
     /// Free space on the disk.
     #[error("the disk is full: `{}` cannot be {action}", path.display())]
     Full {
-        /// What was to be done.
+        /// The action that failed.
         action: &'static str,
-        /// To what.
+        /// Its path.
         path: PathBuf,
     },
     /// A file or directory of the checkpoints or of the workspace.
     #[error("`{}` cannot be {action}: {source}", path.display())]
     Io {
-        /// What was to be done.
+        /// The action that failed.
         action: &'static str,
-        /// To what.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Git failed for another reason.
     #[error("git could not {doing}: {said}")]
     Git {
-        /// What it was to do.
+        /// The action that failed.
         doing: &'static str,
         /// The end of what it wrote.
         said: String,
     },
 }
 
-/// What is wrong with a workspace.
+/// The reason why a directory cannot be a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkspaceProblem {
     /// It does not exist.

@@ -25,7 +25,7 @@ const OLDEST: (u32, u32) = (2, 34);
 const MAX_ERROR_BYTES: usize = 16 << 10;
 const OLDEST_NAME: &str = "2.34";
 
-/// What holds for each command, whatever the repository's own configuration says.
+/// Settings passed to each command, which override the repository's own configuration.
 const CONFIGURATION: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.attributesFile=/dev/null",

@@ -25,14 +25,14 @@ pub(crate) struct Import<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObjectMark(u64);
 
-/// What a file of a commit refers to.
+/// The object of a file in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryContent {
     Known(ObjectId),
     New(ObjectMark),
 }
 
-/// What was written.
+/// The objects that an import wrote.
 pub(crate) struct ImportedCommit {
     ids: BTreeMap<ObjectMark, ObjectId>,
     /// The trees of the commits, in their order.
@@ -41,7 +41,7 @@ pub(crate) struct ImportedCommit {
 
 /// The part of a commit that differs from a tree.
 pub(crate) struct TreeChange {
-    /// What is taken as it is.
+    /// The tree whose other entries stay unchanged.
     pub base: Option<ObjectId>,
     pub removed: Vec<Vec<u8>>,
     pub written: Vec<(Vec<u8>, FileKind, EntryContent)>,

@@ -18,13 +18,13 @@ use crate::stat::FileStat;
 pub(crate) struct LastSnapshot {
     pub commit: ObjectId,
     pub tree: ObjectId,
-    /// What the snapshot says beside its files.
+    /// The metadata of the snapshot, as its text.
     pub about_text: Vec<u8>,
     pub listing: SnapshotListing,
     pub files: BTreeMap<Vec<u8>, KnownFile>,
 }
 
-/// What is known of a file beside what a snapshot says.
+/// Metadata of a file that is not part of the snapshot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct KnownFile {
     pub stat: FileStat,

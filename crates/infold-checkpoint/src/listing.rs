@@ -1,4 +1,4 @@
-//! What a snapshot holds.
+//! The contents of a snapshot.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use crate::id::ObjectId;
 use crate::objects::Objects;
 use crate::workspace::{ancestors, is_below};
 
-/// What a snapshot holds, and what it says of the rest of the workspace.
+/// The contents of a snapshot, and the paths of the workspace that it does not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SnapshotListing {
     pub files: BTreeMap<Vec<u8>, SnapshotFile>,
     /// All directories that were walked, with their permissions; not the workspace itself.
     pub directories: BTreeMap<Vec<u8>, u32>,
-    /// What ignore rules left out; of a directory that is left out, nothing below it.
+    /// Paths left out by ignore rules; of a directory that is left out, nothing below it.
     pub ignored: BTreeSet<Vec<u8>>,
     pub left_out: BTreeMap<Vec<u8>, LeftOutEntry>,
     /// Digests of paths of which not even the name is kept.

@@ -15,20 +15,20 @@ use crate::refs::Refs;
 use crate::repository::ShadowRepository;
 use crate::shadow::Shadow;
 
-/// Snapshots for comparisons are of no task.
+/// Snapshots for comparisons belong to no task.
 const PASSING_TASK: Uuid = Uuid::nil();
 
-/// What there was before a snapshot for a comparison.
+/// The state of the repository before a snapshot for a comparison.
 #[derive(Debug)]
 pub(crate) struct Passing {
-    /// What was known of files.
+    /// The metadata of known files.
     known_files: Option<Vec<u8>>,
     packs: BTreeSet<OsString>,
 }
 
 impl Shadow {
-    /// Takes a snapshot for a comparison. [`Shadow::drop_passing`] removes it; if that does not come to be, whoever opens
-    /// the checkpoints next does.
+    /// Takes a snapshot for a comparison. [`Shadow::drop_passing`] removes it; if that is not called, it is
+    /// removed when the checkpoints are next opened.
     pub fn passing_snapshot(&mut self) -> Result<SnapshotRef, CheckpointError> {
         let passing = Passing {
             known_files: base::read_bytes(&self.repository.directory),

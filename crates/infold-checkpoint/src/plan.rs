@@ -1,13 +1,13 @@
-//! What a restoration has to do.
+//! The steps of a restoration.
 
 use std::cmp::Reverse;
 
 use crate::listing::{SnapshotFile, SnapshotListing};
 use crate::workspace::ancestors;
 
-/// What a restoration has to do, given the snapshot of what is there and the one that is to be there.
+/// The steps that turn the current snapshot of a workspace into the one to restore.
 ///
-/// Whatever it names is in one of the two; nothing else is touched.
+/// Each path of a plan is in one of the two snapshots; no other path is touched.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RestorePlan {
     /// Files and links that the target does not have.

@@ -35,7 +35,7 @@ pub(crate) struct WorkspaceFile {
     pub known: KnownFile,
 }
 
-/// What came of reading a file once.
+/// The result of one attempt to read a file.
 enum ReadAttempt {
     Read(WorkspaceFile),
     /// It changed meanwhile.

@@ -44,12 +44,12 @@ pub struct FoundBlob {
     pub paths: Vec<PathBuf>,
 }
 
-/// What was taken out of snapshots.
+/// The result of removing contents from snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// How many snapshots were written anew.
     pub snapshots: u64,
-    /// Damaged repositories that were set aside: they cannot be searched, and may still hold it.
+    /// Damaged repositories that were set aside: they cannot be searched, and may still hold the contents.
     pub set_aside: Vec<PathBuf>,
 }
 
@@ -116,7 +116,7 @@ impl ShadowRepository {
         matches: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<Vec<FoundBlob>, CheckpointError> {
         let mut objects = Objects::new(&self.git);
-        // What was looked at, and whether it matched.
+        // The blobs looked at, and whether each matched.
         let mut seen: BTreeMap<BlobId, bool> = BTreeMap::new();
         let mut found: BTreeMap<BlobId, FoundBlob> = BTreeMap::new();
         let mut listings: BTreeMap<ObjectId, Vec<(BlobId, Vec<u8>)>> = BTreeMap::new();

@@ -37,15 +37,15 @@ pub(crate) struct ShadowRepository {
 /// The name of the repository in the directory of a workspace.
 pub(crate) const REPOSITORY: &str = "repo.git";
 
-/// What is called so was set aside.
+/// The prefix of repositories that were set aside.
 pub(crate) const TORN_PREFIX: &str = "torn-checkpoints-";
 
-/// In which file the path of the workspace stands.
+/// The file with the path of the workspace.
 const WORKSPACE_FILE: &str = "workspace";
 const FLOOR_FILE: &str = "floor";
 const DAMAGED_FILE: &str = "damaged";
 
-/// What stands in files that git writes when it makes a repository.
+/// The contents of files that git writes when it creates a repository.
 const HEAD: &str = "ref: refs/heads/main\n";
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
 

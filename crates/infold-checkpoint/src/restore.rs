@@ -24,11 +24,11 @@ use crate::workspace::to_path;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "`Shadow::finish_restore` carries it out, `Shadow::abandon_restore` drops it"]
 pub struct PreparedRestore {
-    /// What the workspace is now.
+    /// The snapshot of the current workspace.
     pub from: Snapshot,
 }
 
-/// What a restoration did.
+/// The result of a restoration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// How many files and links were written.
@@ -37,13 +37,14 @@ pub struct Restored {
     pub removed: u64,
     /// Of how many files only the permissions were set.
     pub modes_set: u64,
-    /// What stayed as it is although the snapshot has something else there, or nothing.
+    /// Paths that stay as they are although they differ from the snapshot.
     pub kept: Vec<Kept>,
-    /// What the snapshot has and is not there now, because of what was kept.
+    /// Paths of the snapshot that were not restored because of those kept.
     pub not_restored: Vec<PathBuf>,
-    /// Snapshots of what others changed while the files were restored, if they did. They hold what was overwritten.
+    /// Snapshots of files that other processes changed during the restoration, if there are any. They hold what
+    /// was overwritten.
     pub saved: Vec<SnapshotRef>,
-    /// What others changed meanwhile and was overwritten.
+    /// Paths that other processes changed during the restoration and that were overwritten.
     pub overwritten: Vec<PathBuf>,
 }
 
@@ -74,10 +75,11 @@ pub enum KeptReason {
 }
 
 impl Shadow {
-    /// Takes a snapshot of what is there, and writes down that the workspace is to become what `to` holds. `id` is what
-    /// the caller knows the restoration by; `above` is as for [`Shadow::snapshot`].
+    /// Takes a snapshot of the current files, and records that the workspace is to become that of `to`. `id`
+    /// identifies the restoration to the caller; `above` is as for [`Shadow::snapshot`].
     ///
-    /// Nothing is changed until [`Shadow::finish_restore`], which whoever opens the checkpoints next can call as well.
+    /// Nothing is changed until [`Shadow::finish_restore`], which any process that opens the checkpoints later
+    /// can call as well.
     pub fn prepare_restore(
         &mut self,
         id: &str,

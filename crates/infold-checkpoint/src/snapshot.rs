@@ -28,11 +28,11 @@ pub struct Snapshot {
     pub at: SnapshotRef,
     /// Whether it was taken now.
     pub is_new: bool,
-    /// What has changed since the task's last one.
+    /// The changes since the task's previous snapshot.
     pub changes: ChangeCounts,
     /// How many files and links it holds.
     pub files: u64,
-    /// What is not part of it, ignored files aside.
+    /// Paths that are not part of it, except ignored files.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -75,7 +75,7 @@ impl Shadow {
     ) -> Result<(Snapshot, SnapshotListing), CheckpointError> {
         let taken = self.try_snapshot(task, above, with_files_of);
         if let Err(CheckpointError::Full { .. }) = &taken {
-            // What was written of it fills the disk for everybody else.
+            // The leftovers of this snapshot fill the disk for all other processes.
             self.repository.remove_leftovers();
         }
         match taken {

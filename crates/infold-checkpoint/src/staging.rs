@@ -26,12 +26,12 @@ pub(crate) struct StagingDir {
     name: String,
 }
 
-/// What a file in the directory is.
+/// The state of a file in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It is being written; nobody else has ever had it.
+    /// It is being written, and no other process has opened it.
     Partial,
-    /// It is whole; after an exchange it is what was in its place.
+    /// It is complete; after an exchange, it is the file that was in its place.
     Whole,
     /// It was in the workspace.
     Taken,

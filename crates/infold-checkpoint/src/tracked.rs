@@ -7,7 +7,7 @@ use crate::workspace::is_below;
 #[derive(Debug, Default)]
 pub(crate) struct TrackedPaths(Vec<(Vec<u8>, bool)>);
 
-/// What an entry begins with: times, device, inode, mode, owner and size.
+/// The size of the fixed fields at the start of an entry: times, device, inode, mode, owner and size.
 const STAT_BYTES: usize = 40;
 const MODE_AT: usize = 24;
 const SUBMODULE: [u8; 4] = 0o160_000_u32.to_be_bytes();

@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 
 use crate::tracked::{TrackedPaths, shared_index};
 
-/// What of a repository decides which files are ignored.
+/// The parts of a repository that decide which files are ignored.
 #[derive(Debug, Default)]
 pub(crate) struct UserRepository {
     /// The text of `info/exclude`.

@@ -26,7 +26,7 @@ pub(crate) struct WalkedFile<'a> {
     pub stat: FileStat,
 }
 
-/// What is walked.
+/// The parameters of a walk.
 pub(crate) struct WorkspaceWalkOptions<'a> {
     pub workspace: &'a WorkspaceDir,
     /// The file of ignore rules that the user has for all repositories.
@@ -41,7 +41,7 @@ pub(crate) struct WorkspaceWalkOptions<'a> {
 pub(crate) type VisitFile<'a> =
     dyn FnMut(&WalkedFile<'_>) -> Result<Option<LeftOutEntry>, CheckpointError> + 'a;
 
-/// What a directory is called in which a restoration keeps its files.
+/// The prefix of the directory in which a restoration keeps its files.
 pub(crate) const STAGING_PREFIX: &str = ".infold-restore-";
 
 /// How deep a walk goes: each level holds a directory open.

@@ -33,13 +33,13 @@ pub enum Event {
 /// A fold, as far as the algebra goes; its stand-in's text lives in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fold {
-    /// What it hides.
+    /// The messages or the part that it hides.
     pub hides: Hides,
     /// Tokens of what is shown instead.
     pub tokens: u64,
 }
 
-/// What a fold hides.
+/// The extent of a fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hides {
     /// The visible rounds and stand-ins of a span, each whole.
@@ -89,7 +89,7 @@ impl Recall {
     }
 }
 
-/// What a pin holds in view.
+/// The target of a pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pin {
     /// The round of this message.
@@ -125,7 +125,7 @@ impl Event {
     }
 }
 
-/// What must be known of an event later, without reading it again.
+/// The facts of an event that later steps need without reading it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The last seq before it.

@@ -57,11 +57,11 @@ pub struct Call {
 pub struct Link {
     /// The id that ties them together.
     pub id: String,
-    /// What this message is to the others.
+    /// The relation of this message to the others.
     pub kind: LinkKind,
 }
 
-/// What a message is to others that hold the same id.
+/// The relation of a message to others with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkKind {
     /// It begins a use that the provider ends, here or in a later message.
@@ -74,20 +74,20 @@ pub enum LinkKind {
     Mentions,
 }
 
-/// What planning knows of a message: everything but its contents.
+/// The facts about a message that planning needs: everything but its contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Who speaks.
     pub role: Role,
     /// The calls it makes.
     pub calls: Vec<Call>,
-    /// The calls it brings results for.
+    /// The calls that it answers with results.
     pub answers: Vec<Call>,
-    /// What ties it to other messages, in order.
+    /// Links to other messages, in order.
     pub links: Vec<Link>,
     /// It holds reasoning or thinking.
     pub reasoning: bool,
-    /// It says nothing that a provider would accept as content.
+    /// It has no content that a provider would accept.
     pub empty: bool,
     /// It is one item of an output that may go on with the next message.
     pub item: bool,
@@ -105,10 +105,10 @@ impl Facts {
     }
 }
 
-/// What the log keeps in memory-sized form about one message.
+/// The facts about one message that the log keeps in memory.
 ///
-/// Its `sums` run over the whole log in seq order, so what any span of messages
-/// weighs is a difference of two records.
+/// Its `sums` run over the whole log in seq order, so the size of any span of messages is a difference of two
+/// records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Who speaks.

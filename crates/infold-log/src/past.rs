@@ -1,4 +1,4 @@
-//! What the algebra asks of the log behind a state.
+//! Read access to the log behind a state.
 
 use std::convert::Infallible;
 
@@ -7,10 +7,10 @@ use crate::{
     goes_with_previous, reach, tied_to,
 };
 
-/// What the algebra may ask of the log behind a state.
+/// Read access to the log behind a state.
 ///
-/// Two logs answer: [`Memory`] here, for callers who hold a conversation in
-/// memory, and the store's, which reads its index.
+/// Two logs implement it: [`Memory`] here, for callers that hold a conversation in memory, and the store's,
+/// which reads its index.
 pub trait Past {
     /// Why the log could not be read.
     type Error;

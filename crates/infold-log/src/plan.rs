@@ -1,4 +1,4 @@
-//! What a pass of `manage` folds: sizes and choices, on records alone.
+//! Decides which messages a pass of `manage` folds: sizes and choices, computed from records alone.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::unit::{last_unit, pinned_rounds};
 use crate::view::round_members;
 use crate::{Cause, EventId, Floor, Item, Past, Seq, Size, Span, State, Sums, View};
 
-/// What cannot be folded, part by part, as counted.
+/// The sizes of the parts that cannot be folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloorSize {
     /// The system prompt.
@@ -113,7 +113,7 @@ fn add(part: &mut Size, more: Size) {
     part.bytes += more.bytes;
 }
 
-/// What messages weigh as they came.
+/// Returns the size of messages as they came.
 pub fn weigh<P: Past>(span: Span, past: &P) -> Result<Size, P::Error> {
     let (before, after) = (
         sums_before(span.from(), past)?,
@@ -240,8 +240,8 @@ struct Round {
     request: bool,
 }
 
-/// Visits the rounds at the end of what is shown, the last one first, as far as the newest
-/// fold or as long as the visitor wants more.
+/// Visits the rounds at the end of the view, the last one first, up to the newest fold or until the visitor
+/// returns `false`.
 fn rounds_back<P: Past>(
     state: &State,
     past: &P,
@@ -288,7 +288,7 @@ fn rounds_back<P: Past>(
             }
         }
     }
-    // What ties these together lies behind a fold.
+    // The rounds that these are tied to are hidden by a fold.
     if let (Some(start), (size, messages)) = (start, later) {
         more(Round {
             start,
@@ -316,7 +316,7 @@ pub fn before_tail<P: Past>(
     }))
 }
 
-/// What a fold over everything before `tail` covers.
+/// Returns the cover of a fold over everything before `tail`.
 fn up_to<P: Past>(state: &State, tail: Seq, past: &P) -> Result<Option<Cover>, Refused<P::Error>> {
     let first = state.shown().items().first().map(|item| item.span().from());
     let span = first
@@ -385,22 +385,22 @@ pub struct Maskable {
     pub part: u32,
     /// It is an image, worth hiding for its bytes.
     pub image: bool,
-    /// What it weighs.
+    /// Its size.
     pub size: Size,
-    /// Stands for its contents: equal parts have equal ones.
+    /// A hash of its contents: equal parts have equal ones.
     pub same: u64,
 }
 
-/// What masking may do.
+/// The limits of masking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Masking {
-    /// The newest tool output up to so many tokens stays.
+    /// The newest tool output up to so many tokens is not masked.
     pub safe: u64,
-    /// Less than this is not worth changing the view for.
+    /// The least tokens that must be gained to change the view.
     pub least: u64,
-    /// About what a stub weighs.
+    /// The approximate tokens of a stub.
     pub stub: u64,
-    /// How much has to go.
+    /// The size that has to be freed.
     pub need: Size,
 }
 

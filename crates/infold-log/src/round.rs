@@ -67,7 +67,7 @@ impl Rounds {
     pub fn pair(&mut self, seq: Seq, facts: &Facts, tied: Option<Seq>) -> (Heard, Vec<bool>) {
         let results = is_results(facts);
         let output = self.round.filter(|_| self.output && facts.item);
-        // What one of the provider's tools gave back is part of the output that used it.
+        // The result of a provider's tool is part of the output that used it.
         let hosted = results && facts.answers.iter().all(|answer| self.is_use(answer));
         let exchange = self.exchange_of(facts);
         let unended = self
@@ -119,14 +119,14 @@ impl Rounds {
     fn exchange_of(&self, facts: &Facts) -> Option<Seq> {
         let goes_on = self.output && facts.item;
         let is_awaited = !self.waiting.is_empty();
-        // What one of the provider's tools gave back is part of the output that used it.
+        // The result of a provider's tool is part of the output that used it.
         let is_hosted = || facts.answers.iter().all(|answer| self.is_use(answer));
         let answers = is_results(facts) && (is_awaited || is_hosted());
         self.round.filter(|_| goes_on || answers)
     }
 
-    /// The ids by which a message may belong to an earlier round that is closed already. Whoever
-    /// holds the log looks for them there.
+    /// Returns the ids by which a message may belong to an earlier round that is closed already. The caller,
+    /// who has the log, looks them up there.
     pub fn unresolved<'f>(&self, facts: &'f Facts) -> Vec<&'f str> {
         let mut uses: Vec<&str> = if facts.is_request() {
             Vec::new()

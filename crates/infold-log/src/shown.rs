@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{Cause, EventId, Recall, Seq, Span};
 
-/// What is shown at one point of a log: which messages, under which folds.
+/// The visible part of a log at one point: its messages, and the folds over them.
 ///
 /// Small: runs of seqs, not messages. Items are in order and disjoint; read through
 /// the folds, they spell the path of messages that were appended one after another.

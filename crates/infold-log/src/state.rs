@@ -27,7 +27,7 @@ impl State {
         self.at
     }
 
-    /// What is shown.
+    /// Returns the visible messages and folds.
     pub fn shown(&self) -> &Shown {
         &self.shown
     }

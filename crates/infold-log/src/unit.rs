@@ -38,7 +38,7 @@ pub fn reach<P: Past>(shown: &Shown, past: &P) -> Result<Vec<Span>, P::Error> {
     Ok(spans)
 }
 
-/// What of a span is not in the floor, the last first.
+/// Returns the parts of a span that are not in the floor, the last first.
 fn without_floor(span: Span, floor: &Floor) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut rest = Some(span);
@@ -111,7 +111,7 @@ pub fn pinned_rounds<P: Past>(shown: &Shown, past: &P) -> Result<BTreeSet<Seq>, 
     if pins.peek().is_none() {
         return Ok(rounds);
     }
-    // What is always shown needs nothing beside it.
+    // Rounds in the floor are always shown, so they are not pinned.
     let floor = Floor::of(shown, past)?;
     let path: Vec<Span> = shown
         .path()

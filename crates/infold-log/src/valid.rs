@@ -7,7 +7,7 @@ use crate::{Call, Facts, Floor, Role, Rounds, Seq};
 pub struct Line {
     /// Where it comes from.
     pub source: Source,
-    /// What it says, as far as the rules go.
+    /// The facts that the rules use.
     pub facts: Facts,
 }
 
@@ -36,7 +36,7 @@ impl Source {
     }
 }
 
-/// What is wrong with a view.
+/// A violation of the rules for a view.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A result whose call is not right before it.
@@ -44,7 +44,7 @@ pub enum Fault {
     Orphan {
         /// Where, counted from one.
         line: usize,
-        /// What it claims to answer.
+        /// The call that it refers to.
         call: Call,
     },
     /// A call that has no result although the conversation goes on.
@@ -83,7 +83,7 @@ pub enum Fault {
     },
 }
 
-/// What [`check`] found.
+/// The result of [`check`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Everything that breaks a rule; a view without faults is valid.

@@ -6,7 +6,7 @@ use crate::floor::{first_above, sums_before};
 use crate::unit::pinned_rounds;
 use crate::{EventId, Floor, Folded, Item, Past, Place, Point, Seq, Shown, Span};
 
-/// What the model is shown, as a list of pieces to be rendered one after another.
+/// The messages that the model is sent, as a list of pieces to be rendered one after another.
 ///
 /// A pure function of the log. Everything that can be sent as it came is named by
 /// its span; only rounds that need a repair or hold a mask are named one by one.
@@ -19,13 +19,13 @@ pub struct View {
 /// One piece of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// What it shows.
+    /// The content of the piece.
     pub shows: Shows,
     /// Its size in tokens.
     pub tokens: u64,
 }
 
-/// What a piece shows.
+/// The content of a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shows {
     /// Messages, byte for byte as they came.
@@ -130,7 +130,7 @@ impl<'a, P: Past> Layout<'a, P> {
         let mut previous: Option<Seq> = None;
         for item in self.shown.items() {
             let Item::Run(run) = item else {
-                // What cut the round before it off may lie in this fold.
+                // The message that cut the round before it off may lie in this fold.
                 if let Some(before) = previous.take().filter(|seq| *seq >= from) {
                     self.note_cut(before)?;
                 }

@@ -8,12 +8,12 @@ use crate::unit::{self, pinned_rounds};
 use crate::view::round_members;
 use crate::{Cause, Event, Floor, Fold, Hides, Item, Past, Place, Seq, Span, State};
 
-/// What a fold will cover.
+/// The extent of a planned fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cover {
-    /// What was asked for.
+    /// The requested span.
     pub asked: Span,
-    /// What it comes to, in whole rounds and stand-ins, without the floor at either end.
+    /// The span that is folded: whole rounds and stand-ins, without the floor at either end.
     pub span: Span,
     /// Messages it hides, those under inner folds included.
     pub messages: u64,

@@ -144,7 +144,7 @@ fn stretches<P: Past>(
     Ok(stretches)
 }
 
-/// What of a run may be hidden: not the floor or a pinned round, not the last round.
+/// Returns the parts of a run that may be hidden: all but the floor, pinned rounds and the last round.
 fn foldable(run: Span, stays: &BTreeSet<Seq>, last_round: Seq) -> Vec<Span> {
     let end = last_round.prev().map(|end| end.min(run.to()));
     let part = |from, to: Option<Seq>| Span::new(from, to?.min(end?));

@@ -24,7 +24,7 @@ pub enum Refused<E> {
     /// The layered state cannot be changed so.
     #[error("{why}")]
     State {
-        /// What stands in the way.
+        /// The reason.
         why: String,
     },
     /// Nothing happened that early.
@@ -50,7 +50,7 @@ pub enum Refused<E> {
     /// Nothing in the span could be hidden.
     #[error("nothing to fold: {why}")]
     Nothing {
-        /// What stands in the way.
+        /// The reason.
         why: &'static str,
     },
     /// The span reaches into a round whose results are still to come.
@@ -88,7 +88,7 @@ pub enum Refused<E> {
         seq: Seq,
         /// The part.
         part: u32,
-        /// What stands in the way.
+        /// The reason.
         why: &'static str,
     },
     /// No step is left to undo.
@@ -109,19 +109,19 @@ pub enum Refused<E> {
     /// There is no such pin.
     #[error("{what} is not pinned")]
     NotPinned {
-        /// What was to be unpinned.
+        /// The message or note that was to be unpinned.
         what: String,
     },
-    /// Whoever is asked before each fold said no.
+    /// The hook that approves folds refused it.
     #[error("nothing was folded: {why}")]
     Vetoed {
-        /// What they said.
+        /// The reason that it gave.
         why: String,
     },
     /// The files of the workspace cannot be put in place.
     #[error("{why}")]
     Files {
-        /// What stands in the way.
+        /// The reason.
         why: String,
     },
     /// The log could not be read.

@@ -1,11 +1,12 @@
-//! What a call gave.
+//! The result of a tool call.
 
 use std::time::Duration;
 
-/// What a call gave. There is always one.
+/// The result of a tool call. Every call has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallResult {
-    /// What the tool said, whole up to [`crate::ToolLimits::max_result_bytes`]. Never empty: without output it says so.
+    /// The output of the tool, whole up to [`crate::ToolLimits::max_result_bytes`]. Never empty: a text says so
+    /// if there was no output.
     pub text: String,
     /// Whether it worked.
     pub status: CallStatus,

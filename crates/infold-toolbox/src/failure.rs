@@ -6,7 +6,7 @@
 pub(crate) struct CallProblem {
     /// One line.
     pub reason: String,
-    /// What the tool gave before, if anything.
+    /// The output of the tool before the failure, if any.
     pub output: Option<String>,
 }
 

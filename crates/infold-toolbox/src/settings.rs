@@ -1,4 +1,4 @@
-//! What a toolbox has and what it may do.
+//! The settings of a toolbox: its tools and their limits.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use infold_provider::Secret;
 
-/// What a toolbox has and what it may do. The default has no tools.
+/// The settings of a toolbox: its tools and their limits. The default has no tools.
 #[derive(Clone, Debug, Default)]
 pub struct ToolboxSettings {
     /// The directory whose files the tools read and write; without it there are no workspace tools.
@@ -115,7 +115,7 @@ pub enum SettingsError {
     Server {
         /// Its name.
         server: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
 }

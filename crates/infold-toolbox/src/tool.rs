@@ -7,7 +7,7 @@ use serde_json::Value;
 pub struct Tool {
     /// The name by which it is called. `mcp__SERVER__TOOL` if others have the same.
     pub name: String,
-    /// What a model reads of it.
+    /// The description that a model reads.
     pub description: String,
     /// The JSON Schema of its arguments, an object.
     pub input_schema: Value,
@@ -31,6 +31,6 @@ pub struct ToolList {
 pub struct ServerProblem {
     /// The server.
     pub server: String,
-    /// What is wrong, with the end of what it wrote to standard error.
+    /// The problem, with the end of the server's standard error.
     pub reason: String,
 }

@@ -25,7 +25,7 @@ pub struct Toolbox {
     servers: Vec<Arc<Server>>,
     reserved_names: Vec<String>,
     max_result_bytes: usize,
-    /// What was last listed.
+    /// The last list of tools.
     catalog: Mutex<Option<Arc<Catalog>>>,
 }
 

@@ -36,15 +36,15 @@ pub(crate) struct ServerTool {
     pub read_only: bool,
 }
 
-/// What a server lists.
+/// The tools that a server listed.
 #[derive(Debug)]
 pub struct ListedTools {
     pub tools: Vec<ServerTool>,
-    /// Whether there are more than were asked for.
+    /// Whether the server has more tools than were requested.
     pub has_more: bool,
 }
 
-/// What a call gave.
+/// The output of a call.
 #[derive(Debug)]
 pub struct ToolOutput {
     pub text: String,
@@ -92,7 +92,7 @@ pub async fn connect_stdio(
     stdin: impl AsyncWrite + Send + Unpin + 'static,
     handshake: Handshake,
 ) -> Result<McpConnection, HandshakeError> {
-    // Lines are limited by whoever gives the output.
+    // The reader of the output limits the length of lines already.
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(usize::MAX);
     connect(transport, handshake).await
 }

@@ -50,11 +50,11 @@ struct ConnectionState {
     restarts: RestartPolicy,
     /// Why the last start failed.
     last_failure: Option<String>,
-    /// What was last listed; offered also while the server is down, so that the list stays the same.
+    /// The last list of tools; offered also while the server is down, so that the list stays the same.
     listed: Listed,
 }
 
-/// The tools of a server, and what is wrong with them.
+/// The tools of a server, and the problems with them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listed {
     pub tools: Vec<ServerTool>,
@@ -71,7 +71,7 @@ struct RunningServer {
     is_listed: AtomicBool,
 }
 
-/// What all servers of a toolbox share.
+/// Settings that all servers of a toolbox share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedSettings {
     pub environment: Vec<(OsString, OsString)>,
@@ -288,7 +288,7 @@ impl ServerHandle {
             Err(error) if error.is_refusal => self
                 .connect(Handshake::Discover)
                 .await
-                // What it said to the usual handshake tells more.
+                // The error of the usual handshake is more informative.
                 .map_err(|_| error.text),
             connected => connected.map_err(|error| error.text),
         }

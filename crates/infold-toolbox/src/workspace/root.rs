@@ -48,7 +48,7 @@ pub enum MissingParents {
     Create,
 }
 
-/// What the last component is opened as.
+/// The kind of file as which the last component is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenKind {
     Entry,
@@ -78,7 +78,7 @@ pub enum PathError {
     Io { path: String, source: io::Error },
 }
 
-/// What a model is told that wants to write to a repository's own directory.
+/// The reason given to a model that wants to write to a repository's own directory.
 pub const REPOSITORY_DATA: &str =
     "belongs to the repository's own data (.git), which files tools do not change: use git itself";
 

@@ -161,7 +161,7 @@ impl RunningCommand {
     }
 }
 
-/// What a command does next.
+/// The next event of a running command.
 enum CommandStep {
     Output(io::Result<usize>),
     Exit(io::Result<ExitStatus>),

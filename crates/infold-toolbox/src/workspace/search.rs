@@ -101,7 +101,7 @@ struct Matches {
     limit: usize,
     large_files: usize,
     unreadable_files: usize,
-    /// What is put before paths.
+    /// The prefix of reported paths.
     base: String,
 }
 

@@ -29,12 +29,12 @@ pub enum WalkStep {
     Stop,
 }
 
-/// What is walked.
+/// The parameters of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkOptions {
     /// How many levels below the first directory; 1 for its own entries alone.
     pub max_depth: usize,
-    /// Whether what `.gitignore` leaves out is walked, too.
+    /// Whether entries that `.gitignore` leaves out are walked, too.
     pub with_ignored: bool,
 }
 
@@ -155,7 +155,7 @@ impl Walk<'_> {
             self.is_whole = false;
             return WalkStep::Continue;
         }
-        // What is no longer a directory, or may not be read, is passed over.
+        // An entry that is no longer a directory, or may not be read, is skipped.
         let Ok(below) = open_directory(directory, name) else {
             self.is_whole = false;
             return WalkStep::Continue;

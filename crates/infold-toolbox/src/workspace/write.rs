@@ -68,7 +68,7 @@ pub fn edit(workspace: &Workspace, arguments: &CallArguments) -> Result<String, 
     })
 }
 
-/// What is replaced by what.
+/// A text to find, and its replacement.
 struct Replacement<'a> {
     old: &'a str,
     new: &'a str,

@@ -16,16 +16,16 @@ pub(crate) struct CallKey {
     pub index: u64,
 }
 
-/// What the log says of a call.
+/// The state of a call according to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CallRecord {
-    /// It was started, and nobody knows how it ended.
+    /// It was started, and its end was not recorded.
     Started,
     /// It ended with this result, or this error.
     Ended(Result<String, String>),
 }
 
-/// Returns what the log says of calls in messages from `first` on.
+/// Returns the recorded states of calls in messages from `first` on.
 pub(crate) fn call_records(
     log: &Log,
     first: Seq,

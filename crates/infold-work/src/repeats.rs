@@ -16,7 +16,7 @@ pub(crate) fn count_before(log: &Log, before: Seq, call: &ClientCall) -> Result<
     let mut count = 0;
     for seq in seqs.filter(|seq| *seq < before) {
         let record = log.record(seq)?;
-        // Somebody said something in between: whatever comes then is no mere repetition.
+        // After a message of the user, a call that is made again is no mere repetition.
         if record.role == Role::User && record.round == seq {
             break;
         }

@@ -34,9 +34,9 @@ pub(crate) struct RoundCall {
 /// How the model ended its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finish {
-    /// What it says of it.
+    /// The model's summary of its work.
     pub summary: String,
-    /// It says that the task could not be done.
+    /// Whether the model reports that the task could not be done.
     pub failed: bool,
 }
 

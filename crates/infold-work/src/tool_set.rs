@@ -46,11 +46,11 @@ pub struct ToolSet {
     shown: Option<ShownTools>,
 }
 
-/// What of the tools goes into a request.
+/// The tools of a request, and their record.
 pub(crate) struct OfferedTools {
     /// The tools in the form of the wire.
     pub tools: String,
-    /// What is recorded of them, under a policy.
+    /// The record of the tools shown, under a policy.
     pub line: Option<ToolsShownLine>,
     /// Servers whose tools are missing.
     pub problems: Vec<ServerProblem>,

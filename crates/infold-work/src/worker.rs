@@ -44,7 +44,7 @@ pub enum WorkerEvent<'a> {
     GivenUp {
         /// The task.
         task: Uuid,
-        /// What becomes of the task.
+        /// The end of the task.
         end: &'a RunEnd,
     },
     /// The queue cannot be used, or no process started; it is tried again.

@@ -36,7 +36,7 @@ pub struct CallRefusal {
     pub tool: String,
     /// Why the call was refused.
     pub why: String,
-    /// What can be done instead.
+    /// An alternative to the call.
     pub instead: String,
 }
 
@@ -231,7 +231,7 @@ fn read_arguments(arguments: Option<Json<'_>>) -> Result<Value, String> {
     }
     let value = serde_json::from_str(&text)
         .map_err(|error| format!("its arguments are not JSON: {error}"))?;
-    // Which of the two counts is up to whoever reads them.
+    // With duplicate members, parsers differ in which of the two they take.
     let twice = Json::parse(text.as_bytes()).ok().and_then(member_twice);
     match twice {
         Some(name) => Err(format!("its arguments have `{}` twice", cut(&name))),

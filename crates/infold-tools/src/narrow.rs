@@ -12,7 +12,7 @@ pub struct NarrowedSchema {
     pub arguments: Vec<String>,
 }
 
-/// What a narrowed argument is.
+/// The kind of argument that is narrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Narrows {
     /// A command that is run.
@@ -91,7 +91,7 @@ pub fn narrow(
     for (name, value) in json.members() {
         let value = match &*name.name() {
             b"properties" => format!("{{{}}}", properties.join(",")),
-            // What is written anew, and what would allow more or name what is gone.
+            // Members that are rewritten, and members that would allow more or name removed properties.
             b"required"
             | b"additionalProperties"
             | b"patternProperties"

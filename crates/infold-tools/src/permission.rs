@@ -22,7 +22,7 @@ impl Permission {
         &self.0
     }
 
-    /// Returns whether whoever has this permission has the other: `fs` grants `fs:read`, and `f` does not.
+    /// Returns whether this permission includes the other: `fs` grants `fs:read`, and `f` does not.
     pub fn grants(&self, other: &Permission) -> bool {
         match other.0.strip_prefix(&self.0) {
             Some(rest) => rest.is_empty() || rest.starts_with(PART_SEPARATOR),

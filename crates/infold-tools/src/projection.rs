@@ -17,7 +17,7 @@ use crate::{
 /// How many tools an urgent task sees, those of every phase aside.
 const URGENT_TOOLS: usize = 5;
 
-/// What becomes of each tool in a situation.
+/// The decisions about all tools in a situation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Projection {
     /// The situation.
@@ -26,12 +26,12 @@ pub struct Projection {
     pub decisions: Vec<Decision>,
 }
 
-/// What becomes of one tool.
+/// The decision about one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The tool.
     pub name: String,
-    /// Its category; none if nobody knows the tool.
+    /// Its category; none if the tool is unknown.
     pub category: Option<String>,
     /// Its priority.
     pub priority: u32,
@@ -62,7 +62,7 @@ pub enum ToolVerdict {
 pub enum HiddenReason {
     /// Another tool before it has its name.
     Twice,
-    /// Nobody knows it, and unknown tools are denied.
+    /// The tool is unknown, and unknown tools are denied.
     Unknown,
     /// Its category does not belong to the phase.
     Phase {
@@ -75,12 +75,12 @@ pub enum HiddenReason {
     Permission(Vec<Permission>),
     /// Production allows nothing that it could be called with.
     NothingAllowed {
-        /// What would have to be allowed.
+        /// The kind of value that would have to be allowed.
         what: &'static str,
     },
     /// It cannot be narrowed, as production demands.
     NotNarrowed {
-        /// What its schema has no argument for.
+        /// The kind of argument that its schema lacks.
         what: &'static str,
     },
     /// Its schema cannot be checked, and unknown tools are denied.

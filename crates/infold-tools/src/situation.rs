@@ -60,7 +60,7 @@ pub struct Situation {
     pub(crate) is_urgent: bool,
 }
 
-/// What is different from the situation that a policy describes; none is the policy's.
+/// Overrides of the situation that a policy describes; a member that is none keeps the policy's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SituationChange {
     /// The phase.

@@ -64,7 +64,7 @@ pub struct ForgeCall<'a> {
     pub repeat: Repeat,
 }
 
-/// What to do after an attempt.
+/// The next step after an attempt of a request.
 enum Next {
     Done(RestResponse),
     Redirect(RestUrl),

@@ -52,7 +52,7 @@ pub enum SourceError {
     Unavailable {
         /// The server.
         server: String,
-        /// What happened last.
+        /// The last failure.
         what: String,
     },
     /// A request that must not be repeated got no answer: it may have been carried out.
@@ -68,7 +68,7 @@ pub enum SourceError {
     Unreadable {
         /// The server.
         server: String,
-        /// What is wrong with the answer.
+        /// The problem with the answer.
         what: String,
     },
     /// It moved to another server, where the token is not sent.

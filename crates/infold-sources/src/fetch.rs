@@ -39,11 +39,11 @@ pub struct QueuedTask {
     pub uuid: Uuid,
     /// Whether it was made by this call.
     pub is_new: bool,
-    /// What became of it.
+    /// Its status in the queue.
     pub status: QueueStatus,
 }
 
-/// What became of a task.
+/// The status of a task in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueStatus {
     /// It waits, runs or is paused.
@@ -54,7 +54,7 @@ pub enum QueueStatus {
     Failed,
 }
 
-/// What is fetched.
+/// The options of a fetch.
 #[derive(Clone, Debug, Default)]
 pub struct FetchOptions {
     /// Repositories, as `owner/name`.
@@ -65,12 +65,12 @@ pub struct FetchOptions {
     pub is_dry_run: bool,
 }
 
-/// What a fetch did.
+/// The result of a fetch.
 #[derive(Debug, Default)]
 pub struct FetchReport {
     /// The tasks that were listed, in order.
     pub tasks: Vec<FetchedTask>,
-    /// What went wrong. The rest was done.
+    /// The problems of the fetch; they did not stop it.
     pub problems: Vec<FetchProblem>,
 }
 
@@ -92,17 +92,17 @@ pub struct FetchedTask {
 pub struct FetchProblem {
     /// The repository or task.
     pub place: String,
-    /// What went wrong.
+    /// The cause.
     pub cause: FetchFault,
 }
 
-/// What went wrong.
+/// The cause of a problem.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchFault {
-    /// The source did not do it.
+    /// A request to the source failed.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The queue did not take it.
+    /// The queue did not accept the task.
     #[error("cannot be enqueued: {0}")]
     Queue(QueueError),
     /// The name is none of a repository.

@@ -30,7 +30,7 @@ pub struct TaskResult<'a> {
     pub revision: Option<&'a str>,
 }
 
-/// What a report did.
+/// The result of a report.
 #[derive(Debug)]
 pub struct ReportOutcome {
     /// Whether the comment was posted now; else it was there.

@@ -22,16 +22,16 @@ pub struct Source {
     login: Option<Option<String>>,
 }
 
-/// The labels by which tasks are found, and what became of them is shown.
+/// The labels that select tasks and show their status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Labels {
-    /// What has it is fetched.
+    /// The label of tasks to fetch.
     pub wanted: String,
-    /// It is in the queue.
+    /// The label of tasks in the queue.
     pub taken: String,
-    /// Its task is completed.
+    /// The label of completed tasks.
     pub done: String,
-    /// Its task has failed.
+    /// The label of failed tasks.
     pub failed: String,
 }
 

@@ -63,12 +63,12 @@ pub struct Built {
     pub tokens: u64,
     /// The most it could have.
     pub limit: u64,
-    /// What became of each item, in the order of the document.
+    /// The decision about each item, in the order of the document.
     pub decisions: Vec<Decision>,
     lines: Vec<(Field, String)>,
 }
 
-/// What became of one item, and why.
+/// The decision about one item, with its reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// Its field.
@@ -79,23 +79,23 @@ pub struct Decision {
     pub tokens: u64,
     /// How well it matches the goal, where that counts.
     pub relevance: Option<f64>,
-    /// What became of it.
+    /// The outcome.
     pub verdict: Verdict,
 }
 
-/// What became of an item.
+/// The outcome of the decision about an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is in.
     In,
     /// It is in, shortened from so many tokens.
     Condensed {
-        /// What it had.
+        /// Its tokens before.
         from: u64,
     },
     /// It does not fit beside those ranked before it, which left so many tokens.
     NoRoom {
-        /// What was left.
+        /// The tokens that were left.
         left: u64,
     },
     /// It matches the goal too little.
@@ -105,7 +105,7 @@ pub enum Verdict {
 /// Why there is no document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// What must be shown whole does not fit.
+    /// Layers that must be shown whole do not fit.
     #[error(
         "system and task layers need {needed} tokens, and a limit of {max_tokens} leaves {limit} for them: {} are missing",
         needed - limit
@@ -113,9 +113,9 @@ pub enum BuildError {
     TooSmall {
         /// The tokens of the critical layers.
         needed: u64,
-        /// What could be used.
+        /// The tokens available to them.
         limit: u64,
-        /// What the caller has.
+        /// The limit of the caller.
         max_tokens: u64,
     },
 }

@@ -52,9 +52,9 @@ pub enum ChangeError {
     Value {
         /// The field.
         field: Field,
-        /// What it holds.
+        /// The expected kind of value.
         expected: String,
-        /// What was given.
+        /// The given value.
         value: String,
     },
     /// The field holds one text, not a list.

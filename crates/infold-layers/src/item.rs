@@ -55,11 +55,11 @@ impl Attribute {
 /// One item of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayerItem {
-    /// What it says.
+    /// The text of the item.
     pub text: String,
-    /// What is known of it.
+    /// Its attributes.
     pub attributes: BTreeMap<Attribute, String>,
-    /// Items with a higher one are taken first.
+    /// Its priority; items with a higher one are taken first.
     pub priority: i64,
     /// When it was seen, in milliseconds since 1970, if it is an observation.
     pub time: Option<u64>,

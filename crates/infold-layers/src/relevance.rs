@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use infold_wire::terms::{DocumentTerms, FormKind, Query};
 
-/// How soon more occurrences of a term add nothing.
+/// BM25 `k1`: how soon more occurrences of a term add nothing.
 const K1: f64 = 1.2;
-/// How much a long text has to have more of them than a short one.
+/// BM25 `b`: how strongly the length of a text reduces the weight of its occurrences.
 const B: f64 = 0.3;
-/// What a word with the same stem counts, beside the word itself,
+/// The weight of a word with the same stem, relative to the word itself.
 const STEM_WEIGHT: f64 = 0.7;
-/// one that means much the same,
+/// The weight of a synonym.
 const SYNONYM_WEIGHT: f64 = 0.5;
-/// and one that begins or ends alike, such as a compound.
+/// The weight of a word that begins or ends alike, such as a compound.
 const KIN_WEIGHT: f64 = 0.3;
 
 /// Returns for each text how well it matches a goal, from 0 (no term in common) to 1.

@@ -29,7 +29,7 @@ pub(crate) fn obey(seen: &Seen, think: bool) -> Step {
     for message in body.iter().flat_map(|body| messages(wire, *body)).rev() {
         let results = results(wire, message);
         done += results;
-        // What a tool returns may quote a prompt, and orders nothing.
+        // A tool result may quote a prompt, but contains no instructions to the agent.
         let found = PromptOrders::read(&words(message)).filter(|_| results == 0);
         if let Some(found) = found {
             told = found;

@@ -106,7 +106,7 @@ struct PlannedFault {
     fault: ForgeFault,
 }
 
-/// What becomes of a reply on its way.
+/// The part of a reply that is delivered.
 enum ReplyDelivery {
     Whole,
     Lost,

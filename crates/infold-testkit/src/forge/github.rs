@@ -12,7 +12,7 @@ pub(super) fn respond(state: &mut ForgeState, request: &ForgeRequest) -> ForgeRe
         Some(refusal) => refusal,
         None => route(state, request).with_etag(request),
     };
-    // What has not changed costs nothing.
+    // Responses with status 304 do not count against the rate limit.
     if reply.status != 304 {
         state.rate.remaining = state.rate.remaining.saturating_sub(1);
     }

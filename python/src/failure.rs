@@ -16,7 +16,7 @@ pub struct BindingError {
     class: &'static str,
     text: String,
     hint: Option<String>,
-    /// What a Python function raised, which is raised again.
+    /// An exception of a Python function, which is raised again.
     raised: Option<Box<PyErr>>,
 }
 

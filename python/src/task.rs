@@ -33,7 +33,7 @@ pub struct Task {
     writing: Mutex<()>,
 }
 
-/// What is said of a task when it is created, as a Python dictionary has it.
+/// The metadata of a new task, from a Python dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct TaskMetadata {
@@ -189,7 +189,7 @@ impl Task {
         let token = std::env::var("INFOLD_TOKEN").ok();
         let (mut writer, _) = acquire_task(token.as_deref(), || self.contexts.write(self.id))?;
         let done = act(&mut writer);
-        // What was written stands; the next write brings the registry up to date too.
+        // The write has succeeded even if this fails; the next write updates the registry too.
         let _ = self.contexts.settle(self.id, &writer);
         done
     }

@@ -83,11 +83,11 @@ pub struct FetchedTask {
     pub uuid: Uuid,
     /// Whether this fetch enqueued it, or would have.
     pub is_new: bool,
-    /// Whether its labels say so.
+    /// Whether its labels were updated to its status.
     pub is_relabelled: bool,
 }
 
-/// Something that went wrong, and where.
+/// A problem, and the place where it occurred.
 #[derive(Debug)]
 pub struct FetchProblem {
     /// The repository or task.
@@ -105,7 +105,7 @@ pub enum FetchFault {
     /// The queue did not accept the task.
     #[error("cannot be enqueued: {0}")]
     Queue(QueueError),
-    /// The name is none of a repository.
+    /// The name is not that of a repository.
     #[error("is no repository: {0}")]
     Name(&'static str),
     /// The server listed things that are no tasks.

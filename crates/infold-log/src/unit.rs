@@ -111,7 +111,7 @@ pub fn pinned_rounds<P: Past>(shown: &Shown, past: &P) -> Result<BTreeSet<Seq>, 
     if pins.peek().is_none() {
         return Ok(rounds);
     }
-    // Rounds in the floor are always shown, so they are not pinned.
+    // Ties to the floor pin no other rounds, because the floor is always shown.
     let floor = Floor::of(shown, past)?;
     let path: Vec<Span> = shown
         .path()

@@ -117,7 +117,7 @@ impl Budget {
         Budget { fixed, ..self }
     }
 
-    /// The same budget for passes that fold to another share of what made them due.
+    /// Returns the same budget for passes that fold to another share of the size that made them due.
     pub fn folding_to(self, target_share: f64) -> Budget {
         Budget {
             target_share,
@@ -161,7 +161,7 @@ impl Budget {
         size.tokens <= self.allow && self.bytes.is_none_or(|most| size.bytes <= most)
     }
 
-    /// Says why it is time to fold, if it is. What must be folded comes before what may be.
+    /// Returns the reason for a fold, if one is due. Reasons that require a fold precede those that allow one.
     pub fn due(&self, size: Size) -> Option<Due> {
         if size.tokens > self.allow {
             Some(Due::Window)

@@ -1,4 +1,4 @@
-//! The floor: what is never hidden.
+//! The floor: messages that are never hidden.
 
 use crate::{Past, Role, Seq, Shown, Span, Sums};
 

@@ -21,7 +21,7 @@ pub trait Past {
     /// Returns the mark of an event. The event exists.
     fn mark(&self, event: EventId) -> Result<Mark, Self::Error>;
 
-    /// Returns what was shown at a point. The point is not in the future.
+    /// Returns the visible messages and folds at a point, which is not in the future.
     fn shown(&self, point: Point) -> Result<Shown, Self::Error>;
 }
 
@@ -93,7 +93,7 @@ impl Memory {
                 Some(seq) => self.heard[seq.get() as usize - 1].clone(),
                 None => Rounds::default(),
             };
-            // Undoing a rewind hides what was said since, so an output may go on behind one.
+            // Undoing a rewind hides the messages since, so an output may continue after one.
             if !mark.rewinds {
                 self.rounds.end_output();
             }

@@ -25,7 +25,7 @@ pub struct FloorSize {
 }
 
 impl FloorSize {
-    /// Measures the floor of what is shown.
+    /// Measures the floor of the view.
     pub fn of<P: Past>(state: &State, past: &P) -> Result<FloorSize, P::Error> {
         let shown = state.shown();
         let floor = Floor::of(shown, past)?;
@@ -129,9 +129,9 @@ fn difference(before: Sums, after: Sums) -> Size {
     }
 }
 
-/// Visits the user's requests along what is shown, folds read through, in order.
+/// Visits the user's requests in the visible messages, those under folds included, in order.
 ///
-/// Takes time in their number, not in that of messages.
+/// Takes time in the number of requests, not of messages.
 pub fn requests<P: Past>(
     state: &State,
     past: &P,
@@ -154,20 +154,20 @@ pub fn requests<P: Past>(
 /// How much of the end of a conversation a fold leaves as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keep {
-    /// So many messages, widened to rounds.
+    /// A number of messages, widened to rounds.
     Messages(u64),
-    /// So many rounds.
+    /// A number of rounds.
     Rounds(u64),
-    /// So large a share of what is shown, by bytes, from a request on.
+    /// A share of the visible bytes; the tail starts at a request.
     Share(f64),
-    /// So many tokens, as counted, and at least so many messages while they take no more than twice that.
+    /// A number of tokens, and a minimum of messages that counts as long as they take at most twice the tokens.
     Tokens(u64, u64),
 }
 
-/// Returns the first message of the tail that stays: at least the last round, and of what
-/// `keep` asks for as much as `room` takes.
+/// Returns the first message of the tail that stays: at least the last round, and as much of the amount in
+/// `keep` as `room` allows.
 ///
-/// None if nothing is shown, or nothing but stand-ins.
+/// None if the view is empty or has only stand-ins.
 pub fn tail<P: Past>(
     state: &State,
     keep: Keep,
@@ -236,7 +236,7 @@ struct Round {
     start: Seq,
     size: Size,
     messages: u64,
-    /// It is a request of the user's.
+    /// Whether it is a request of the user.
     request: bool,
 }
 
@@ -247,8 +247,7 @@ fn rounds_back<P: Past>(
     past: &P,
     mut more: impl FnMut(Round) -> bool,
 ) -> Result<(), P::Error> {
-    // A round that a rewind cut in two lies in two runs, and one that is tied to an earlier one
-    // goes with it.
+    // A round that a rewind cut in two lies in two runs, and one that is tied to an earlier one moves with it.
     let mut later = (Size::default(), 0);
     let mut tied: Option<Seq> = None;
     let mut start = None;
@@ -300,7 +299,7 @@ fn rounds_back<P: Past>(
     Ok(())
 }
 
-/// Works out what condensing everything before `tail` covers; none if that is nothing new.
+/// Returns the cover for condensing everything before `tail`; none if it has nothing new.
 pub fn before_tail<P: Past>(
     state: &State,
     tail: Seq,
@@ -383,7 +382,7 @@ pub struct Maskable {
     pub seq: Seq,
     /// Which of its parts.
     pub part: u32,
-    /// It is an image, worth hiding for its bytes.
+    /// Whether it is an image, which is masked for its bytes.
     pub image: bool,
     /// Its size.
     pub size: Size,

@@ -22,7 +22,7 @@ pub struct Rounds {
     round: Option<Seq>,
     /// Results mostly come in the order of their calls, so calls are taken from the front.
     waiting: VecDeque<Call>,
-    /// The last message is an item, and so the next one may go on with its output.
+    /// Whether the last message is an item, so that the next one may continue its output.
     output: bool,
     /// Ids of uses in this round that have not ended.
     uses: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Rounds {
     tied: Option<Seq>,
 }
 
-/// So many uses are waited for at once; the oldest are given up first.
+/// The most uses that may be open at once; the oldest are dropped first.
 const MAX_OPEN_USES: usize = 256;
 
 /// Where a message belongs.
@@ -44,15 +44,15 @@ pub struct Heard {
     pub waiting: u32,
     /// At least one of its results answers nothing that waits.
     pub late: bool,
-    /// It closed an exchange that still waited.
+    /// Whether it closed an exchange that still waited.
     pub cuts: bool,
-    /// It goes on with the output of the message before.
+    /// Whether it continues the output of the message before.
     pub goes_on: bool,
-    /// It begins an exchange.
+    /// Whether it begins an exchange.
     pub starts: bool,
     /// A use of its round has not ended.
     pub unended: bool,
-    /// It is tied to an earlier round itself.
+    /// Whether it is tied to an earlier round itself.
     pub is_tied: bool,
 }
 

@@ -22,7 +22,7 @@ pub enum Source {
     StandIn,
     /// Put in so that an interrupted call has a result.
     Repair,
-    /// From an event: what was said to and by the model in look-ups that a reply was made with.
+    /// From an event: the messages of look-ups that a reply was made with.
     Lookup,
 }
 
@@ -92,7 +92,7 @@ pub struct Verdict {
     pub open: bool,
 }
 
-/// Says what is wrong with a view. These are all the rules there are:
+/// Checks a view against all rules:
 ///
 /// 1. A tool result follows its call, with nothing but other results between.
 /// 2. A call has its result, unless it is in the last round: then the view is open.
@@ -201,7 +201,7 @@ impl Reading {
         self.round = Some(seq);
     }
 
-    /// Says what was found, once all lines were read.
+    /// Returns the verdict, once all lines were read.
     pub fn verdict(self) -> Verdict {
         let mut faults = self.faults;
         let hidden = self.missing.into_iter();

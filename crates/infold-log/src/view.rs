@@ -35,7 +35,7 @@ pub enum Shows {
     Round {
         /// Its messages in order.
         members: Vec<Seq>,
-        /// It is not the last one, so calls that still wait were interrupted.
+        /// Whether it is not the last one, so that calls that still wait were interrupted.
         closed: bool,
         /// Masks in force on its messages: message, part, fold.
         masks: Vec<(Seq, u32, EventId)>,
@@ -49,12 +49,12 @@ pub enum Shows {
 }
 
 impl View {
-    /// Lays out what is shown.
+    /// Returns the view of the visible messages.
     pub fn of<P: Past>(shown: &Shown, past: &P) -> Result<View, P::Error> {
         View::since(shown, Seq::FIRST, past)
     }
 
-    /// Lays out what is shown from the round on that starts at `from`, which no fold covers.
+    /// Returns the view from the round on that starts at `from`, which no fold covers.
     pub fn since<P: Past>(shown: &Shown, from: Seq, past: &P) -> Result<View, P::Error> {
         let items = shown.items();
         let first = items.partition_point(|item| item.span().to() < from);
@@ -84,7 +84,7 @@ impl View {
     }
 }
 
-/// Returns what was shown at a point, laid out.
+/// Returns the view at a point.
 pub fn view_at<P: Past>(point: Point, past: &P) -> Result<View, P::Error> {
     View::of(&past.shown(point)?, past)
 }
@@ -268,7 +268,7 @@ impl<'a, P: Past> Layout<'a, P> {
             let record = self.past.record(*seq)?;
             tokens += record.sums.tokens - sums_before(*seq, self.past)?.tokens;
             for (id, recall) in self.shown.recalls(Span::one(*seq)) {
-                // A pin shows what it quotes.
+                // A pin shows the quoted message anyway.
                 if let Some(source) = recall.quoted()
                     && self.exempt(source, self.past.record(source)?.round)
                 {
@@ -317,7 +317,7 @@ impl<'a, P: Past> Layout<'a, P> {
         Ok(unanswered + if closed { waiting } else { 0 })
     }
 
-    /// Shows a fold: what of the floor it covers, its stand-in, then the pinned rounds in it.
+    /// Shows a fold: the messages of the floor that it covers, its stand-in, then the pinned rounds in it.
     ///
     /// A round that came before the first request stays before it.
     fn fold(&mut self, fold: &Folded) -> Result<(), P::Error> {

@@ -27,7 +27,7 @@ pub enum Refused<E> {
         /// The reason.
         why: String,
     },
-    /// Nothing happened that early.
+    /// There is no entry at or before that time.
     #[error("nothing was recorded at or before that time")]
     TooEarly,
     /// The point asked for is where the log already is.
@@ -47,7 +47,7 @@ pub enum Refused<E> {
         /// The outermost fold over it.
         fold: EventId,
     },
-    /// Nothing in the span could be hidden.
+    /// The span has nothing to hide.
     #[error("nothing to fold: {why}")]
     Nothing {
         /// The reason.
@@ -75,7 +75,7 @@ pub enum Refused<E> {
         /// The outermost one around it.
         outer: EventId,
     },
-    /// The event is something else than a fold.
+    /// The event is not a fold.
     #[error("event {event} is not a fold")]
     NotAFold {
         /// The event.

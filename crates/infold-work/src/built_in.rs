@@ -93,7 +93,7 @@ pub(crate) struct BuiltInTools<'a> {
 }
 
 impl BuiltInTools<'_> {
-    /// Runs a call of one of them; an error is one that the model is told of.
+    /// Runs a call of one of them; an error is returned to the model.
     pub fn call(&self, writer: &mut Writer, name: &str, arguments: &str) -> Result<String, String> {
         let arguments = read_arguments(name, arguments)?;
         match name {

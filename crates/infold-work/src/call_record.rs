@@ -12,7 +12,7 @@ use infold_wire::{ClientCall, Json, JsonKind, quote};
 pub(crate) struct CallKey {
     /// The message that holds it.
     pub message: Seq,
-    /// How many calls stand before it there.
+    /// The number of calls before it in the message.
     pub index: u64,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn call_records(
     let events = (1..=log.state().at().event).rev();
     for id in events.filter_map(EventId::new) {
         let event = log.event(id)?;
-        // Events of a call come after its message, and events are in the order of what they come after.
+        // Events of a call come after its message, and events are in the order of their messages.
         if event.after < first.get() {
             break;
         }

@@ -30,7 +30,7 @@ pub enum CallOutcome {
         /// How long it took.
         duration: Duration,
     },
-    /// It was not run, and the model is told why.
+    /// It was not run; the text says why, and is sent to the model.
     Refused(String),
     /// It was run before, and its recorded result was taken.
     Restored,
@@ -73,7 +73,7 @@ enum CallPlan {
     Run,
 }
 
-/// A result as JSON has at most so many bytes: the message and the event that hold it have members beside it.
+/// The most bytes of a result as JSON: the message and the event that contain it have other members too.
 const MAX_RESULT_BYTES: usize = infold_store::MAX_MESSAGE - (64 << 10);
 
 /// The result for a call whose arguments contain the placeholder of a secret.
@@ -129,7 +129,7 @@ impl CallRunner<'_> {
         Ok(paused)
     }
 
-    /// Decides what becomes of a call.
+    /// Decides whether a call is run.
     fn plan(
         &self,
         writer: &mut Writer,
@@ -178,7 +178,7 @@ impl CallRunner<'_> {
         Ok(CallPlan::Known(result))
     }
 
-    /// Returns what the model is told of a call that is not run; none if it is.
+    /// Returns the reason for the model why a call is not run; none if it is.
     fn refusal(&self, call: &ClientCall) -> Option<String> {
         let is_own = built_in::NAMES.contains(&call.name.as_str());
         if self.contexts.redacts() && !is_own && contains_marker(&call.arguments) {
@@ -260,7 +260,7 @@ impl CallRunner<'_> {
             });
             results.push(result);
         }
-        // Each call is counted when it ends: those that follow may take long.
+        // Each call is counted when it ends, because those that follow may take long.
         self.contexts.settle(self.task, writer)?;
         Ok(results)
     }

@@ -1,4 +1,4 @@
-//! How a run ends, and what becomes of the task then.
+//! The end of a run, and its effect on the task.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub enum RunEnd {
     },
     /// The process was asked to end.
     Stopped,
-    /// The task could not go on for now.
+    /// The task could not continue for now.
     Retried {
         /// Why.
         error: String,

@@ -98,7 +98,7 @@ pub enum RunEvent<'a> {
 /// Receives the events of a task that is carried out.
 pub type RunListener<'a> = &'a mut (dyn FnMut(RunEvent<'_>) + Send);
 
-/// Why a task could not go on.
+/// The error that ended a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The model gave no reply that could be used.
@@ -345,7 +345,7 @@ impl TaskRun<'_> {
         self.went_on()
     }
 
-    /// Brings the registry up to what was done.
+    /// Updates the registry, and resets the count of attempts.
     fn went_on(&mut self) -> Result<(), RunError> {
         self.contexts.settle(self.task, self.writer)?;
         Ok(self.lease.went_on()?)

@@ -5,7 +5,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameParts(Vec<String>);
 
-/// Stand between the parts of a name, beside `__`.
+/// Separators between the parts of a name, in addition to `__`.
 const PART_SEPARATORS: [char; 3] = ['.', ':', '/'];
 
 impl NameParts {

@@ -30,7 +30,7 @@ impl Permission {
         }
     }
 
-    /// Returns the permissions that grant this one: itself, and what it is a part of.
+    /// Returns the permissions that grant this one: itself, and those that it is a part of.
     pub fn granted_by(&self) -> impl Iterator<Item = &str> {
         let parts = self.0.match_indices(PART_SEPARATOR);
         let wider = parts.map(|(at, _)| &self.0[..at]);

@@ -1,4 +1,5 @@
-//! A policy: what phases show, what tools require, and what production allows.
+//! A policy: the categories that phases show, the permissions that tools require, and the values that
+//! production allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -61,7 +62,7 @@ pub struct PolicyDraft {
     pub is_urgent: bool,
     /// Phases and the categories that each shows; they replace or add to those built in.
     pub phases: Vec<(String, Vec<String>)>,
-    /// Categories beside those built in.
+    /// Categories in addition to those built in.
     pub categories: Vec<String>,
     /// Rules by the name of a tool, or by the start of names: `mcp__github__*`.
     pub tools: Vec<(String, ToolRule)>,
@@ -221,7 +222,7 @@ impl Policy {
             .collect()
     }
 
-    /// Returns what becomes of unknown tools.
+    /// Returns the treatment of unknown tools.
     pub fn unknown_tools(&self, environment: Environment) -> UnknownTools {
         self.unknown.unwrap_or(match environment {
             Environment::Dev | Environment::Staging => UnknownTools::Allow,

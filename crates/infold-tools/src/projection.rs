@@ -22,7 +22,7 @@ const URGENT_TOOLS: usize = 5;
 pub struct Projection {
     /// The situation.
     pub situation: Situation,
-    /// One for each tool, in the order of the tools.
+    /// The decisions, in the order of the tools.
     pub decisions: Vec<Decision>,
 }
 
@@ -37,7 +37,7 @@ pub struct Decision {
     pub priority: u32,
     /// All that it requires.
     pub required: Vec<Permission>,
-    /// Whether it is shown.
+    /// Whether and how it is shown.
     pub verdict: ToolVerdict,
 }
 
@@ -53,7 +53,7 @@ pub enum ToolVerdict {
         /// The arguments that are narrowed.
         arguments: Vec<String>,
     },
-    /// Not at all.
+    /// Not shown.
     Hidden(HiddenReason),
 }
 
@@ -71,9 +71,9 @@ pub enum HiddenReason {
         /// The phase.
         phase: String,
     },
-    /// Some of what it requires is not granted.
+    /// Permissions that it requires and that are not granted.
     Permission(Vec<Permission>),
-    /// Production allows nothing that it could be called with.
+    /// Production allows no value for it.
     NothingAllowed {
         /// The kind of value that would have to be allowed.
         what: &'static str,
@@ -276,7 +276,7 @@ impl Policy {
         }
     }
 
-    /// Hides what does not fit: by tokens, or by number where the task is urgent.
+    /// Hides tools over the budget: by tokens, or by number if the task is urgent.
     fn apply_budget(&self, tools: &[OfferedTool], decisions: &mut [Decision], is_urgent: bool) {
         let mut order: Vec<usize> = (0..tools.len()).collect();
         order.sort_by_key(|at| std::cmp::Reverse(decisions[*at].priority));

@@ -1,4 +1,4 @@
-//! Where a task stands: its phase, what it may do, and where it runs.
+//! The situation of a task: its phase, its permissions, and its environment.
 
 use std::collections::BTreeSet;
 use std::fmt;

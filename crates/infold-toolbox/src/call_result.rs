@@ -19,8 +19,8 @@ pub struct CallResult {
 /// Whether a call worked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallStatus {
-    /// It did what it was asked for.
+    /// The tool succeeded.
     Success,
-    /// It did not, or not all; the text says why.
+    /// The tool failed, at least in part; the text says why.
     Error,
 }

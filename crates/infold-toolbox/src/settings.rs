@@ -60,7 +60,7 @@ pub enum McpTransport {
     Command {
         /// The program and its arguments. There is no shell; [`split_command_line`] takes a text apart.
         command: Vec<String>,
-        /// Variables beside those of [`ToolboxSettings::environment`].
+        /// Variables in addition to those of [`ToolboxSettings::environment`].
         environment: Vec<(String, Secret)>,
     },
     /// A server that is spoken with over streamable HTTP.
@@ -75,7 +75,7 @@ pub enum McpTransport {
 /// How much a call may take and give.
 #[derive(Clone, Debug)]
 pub struct ToolLimits {
-    /// The length of a result; what is longer is cut, with a mark that says so.
+    /// The most bytes of a result; a longer one is cut, and a mark says so.
     pub max_result_bytes: usize,
     /// The size of a file that is read or edited.
     pub max_file_bytes: u64,

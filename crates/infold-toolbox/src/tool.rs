@@ -11,16 +11,17 @@ pub struct Tool {
     pub description: String,
     /// The JSON Schema of its arguments, an object.
     pub input_schema: Value,
-    /// Whether it changes nothing, so that several may run at once. Of a server's tool that is what the server says.
+    /// Whether it changes nothing, so that several calls may run at once. For a server's tool, this is the
+    /// server's annotation.
     pub read_only: bool,
     /// The MCP server that has it; none for a tool of the workspace.
     pub server: Option<String>,
 }
 
-/// The tools that can be called now, and what is missing.
+/// The tools that can be called now, and the servers with problems.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolList {
-    /// Those of the workspace first, then those of each server in the order of the settings.
+    /// The tools of the workspace first, then those of each server in the order of the settings.
     pub tools: Vec<Tool>,
     /// Servers that did not start, or whose tools are not all there.
     pub problems: Vec<ServerProblem>,

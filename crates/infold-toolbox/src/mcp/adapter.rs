@@ -207,7 +207,7 @@ impl McpConnection {
         Ok(ListedTools { tools, has_more })
     }
 
-    /// Calls a tool. Dropping the future tells the server.
+    /// Calls a tool. Dropping the future sends a cancellation to the server.
     pub async fn call(
         &self,
         tool: &str,
@@ -265,7 +265,7 @@ fn request_error(error: ServiceError) -> RequestError {
     }
 }
 
-/// Returns the text of a result; what is no text is named.
+/// Returns the text of a result; other content is replaced by its description.
 fn result_text(result: CallToolResult) -> String {
     if let (true, Some(structured)) = (result.content.is_empty(), &result.structured_content) {
         return structured.to_string();

@@ -65,7 +65,7 @@ pub(crate) struct Listed {
 #[derive(Debug)]
 struct RunningServer {
     connection: McpConnection,
-    /// None for a server that is not ours to start, and once it was stopped.
+    /// None for a server that is not started by us, and once it was stopped.
     process: Mutex<Option<ServerProcess>>,
     is_line_too_long: Arc<AtomicBool>,
     is_listed: AtomicBool,
@@ -180,7 +180,7 @@ impl ServerHandle {
         })
     }
 
-    /// Calls a tool. A failure has what the tool said, or why there is nothing.
+    /// Calls a tool. An error contains the output of the tool, or the reason why there is none.
     pub async fn call(
         &self,
         tool: &str,

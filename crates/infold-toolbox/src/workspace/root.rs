@@ -238,7 +238,7 @@ impl Location<'_> {
         std::iter::once(root).chain(parents)
     }
 
-    /// Returns what to put before the names of what is in the directory: its path from the root, without links.
+    /// Returns the prefix for the names in the directory: its path from the root, without links.
     pub fn path_prefix(&self) -> String {
         let names = self.parents.iter();
         let names = names.map(|parent| format!("{}/", parent.name.to_string_lossy()));
@@ -311,7 +311,7 @@ impl Location<'_> {
                 self.parents.push(Parent { handle, name });
                 Ok(None)
             }
-            // Systems differ in what they say of a link.
+            // The error code for a link differs between systems.
             Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => match self.read_link(&name) {
                 Ok(link) => Ok(Some(link)),
                 Err(_) => Err(ComponentError::NotADirectory),

@@ -46,11 +46,11 @@ pub struct QueuedTask {
 /// The status of a task in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueStatus {
-    /// It waits, runs or is paused.
+    /// The task waits, runs or is paused.
     Open,
-    /// It is completed.
+    /// The task is completed.
     Completed,
-    /// It has failed.
+    /// The task has failed.
     Failed,
 }
 
@@ -61,7 +61,7 @@ pub struct FetchOptions {
     pub repos: Vec<String>,
     /// How many new tasks are enqueued at most.
     pub limit: Option<usize>,
-    /// Nothing is enqueued and nothing is written.
+    /// Whether to list only, without enqueuing or writing anything.
     pub is_dry_run: bool,
 }
 
@@ -135,8 +135,8 @@ impl FetchReport {
 
 /// Fetches the tasks of all repositories.
 ///
-/// Each is enqueued first and relabelled then: a fetch that ends in between is made up for by the next
-/// one, which finds the task in the queue. One repository that fails does not keep others from being fetched.
+/// Each is enqueued first and relabelled then: if a fetch ends in between, the next one finds the task in the
+/// queue and relabels it. A repository that fails does not keep others from being fetched.
 pub async fn fetch(
     source: &mut Source,
     options: &FetchOptions,

@@ -13,9 +13,9 @@ const MAX_RESULT_CHARS: usize = 60_000;
 /// How a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultStatus {
-    /// It is completed.
+    /// The task is completed.
     Completed,
-    /// It has failed.
+    /// The task has failed.
     Failed,
 }
 

@@ -1,4 +1,4 @@
-//! One item of a field: a text with what is known of it.
+//! One item of a field: a text with its attributes.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub enum Attribute {
     Tool,
     /// When it was seen, ISO 8601.
     Timestamp,
-    /// How well it matches what was looked for, from 0 to 1.
+    /// How well it matches the query, from 0 to 1.
     Relevance,
 }
 

@@ -54,7 +54,7 @@ pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
     lengths.iter().enumerate().map(score).collect()
 }
 
-/// Which terms of a query a term of a text stands for, and what it counts.
+/// The query terms that each term of a text matches, with their weights.
 struct QueryForms<'a> {
     whole: HashMap<&'a str, Vec<(usize, f64)>>,
     beginnings: Vec<(&'a str, usize, f64)>,
@@ -85,7 +85,8 @@ impl<'a> QueryForms<'a> {
         forms
     }
 
-    /// Adds what a term of a text counts to each term of the query; one that only begins alike counts where it is no other.
+    /// Adds the weights of a text term to each query term; a term that only begins alike is used if there is no
+    /// other match.
     fn count(&self, term: &str, found: &mut [f64]) {
         if let Some(whole) = self.whole.get(term) {
             for (at, weight) in whole {

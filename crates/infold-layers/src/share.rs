@@ -23,7 +23,7 @@ pub enum Priority {
     Critical,
     /// Has its share before others.
     High,
-    /// Shares what is left.
+    /// It shares the remainder.
     Medium,
 }
 

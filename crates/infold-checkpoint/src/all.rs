@@ -44,7 +44,7 @@ pub struct ShadowInfo {
     pub directory: PathBuf,
     /// How many snapshots each task has.
     pub tasks: BTreeMap<Uuid, u64>,
-    /// How many bytes it all takes, what was set aside included.
+    /// The size of all of it, including repositories that were set aside.
     pub bytes: u64,
     /// A restoration that was cut off.
     pub pending: Option<PendingRestore>,
@@ -66,15 +66,15 @@ pub struct Forgotten {
 }
 
 impl Checkpoints {
-    /// Returns what there is of each workspace, in no order. Nothing is locked or changed.
+    /// Returns the checkpoints of each workspace, in no order. Nothing is locked or changed.
     pub fn all(&self) -> Result<Vec<ShadowInfo>, CheckpointError> {
         let directories = self.directories()?;
         Ok(directories.into_iter().filter_map(info).collect())
     }
 
-    /// Removes the snapshots of tasks in all workspaces, and what nothing else holds.
+    /// Removes the snapshots of tasks in all workspaces, and objects that no other snapshot needs.
     ///
-    /// Damaged repositories that were set aside go as well if their workspace has no other snapshots.
+    /// Damaged repositories that were set aside are removed as well if their workspace has no other snapshots.
     pub fn forget(&self, tasks: &[Uuid]) -> Result<Forgotten, CheckpointError> {
         self.remove_leftovers()?;
         let mut forgotten = Forgotten::default();

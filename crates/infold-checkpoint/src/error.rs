@@ -1,11 +1,11 @@
-//! Why something could not be done with checkpoints.
+//! Errors of checkpoints.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::id::SnapshotRef;
 
-/// Why something could not be done with checkpoints, sorted by what can be done about it.
+/// An error of checkpoints; each variant has its own remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// Install git; everything else works without it.
@@ -45,18 +45,18 @@ pub enum CheckpointError {
     NoSnapshot {
         /// The snapshot that was requested.
         at: SnapshotRef,
-        /// Of which workspace.
+        /// The workspace.
         workspace: PathBuf,
     },
     /// Resume or abandon the restoration that was cut off.
     #[error("a restoration of `{}` to checkpoint {to} was cut off and has to be finished first", workspace.display())]
     Unfinished {
-        /// Of which workspace.
+        /// The workspace.
         workspace: PathBuf,
-        /// Where it leads.
+        /// The snapshot to restore.
         to: SnapshotRef,
     },
-    /// The shadow repository is damaged; the next time it is opened it is set aside and made anew.
+    /// The shadow repository is damaged; when it is next opened it is set aside and replaced by a new one.
     #[error("the checkpoints in `{}` are damaged: {what}", dir.display())]
     Damaged {
         /// The directory of the shadow repository.
@@ -87,7 +87,7 @@ pub enum CheckpointError {
     Git {
         /// The action that failed.
         doing: &'static str,
-        /// The end of what it wrote.
+        /// The end of git's error output.
         said: String,
     },
 }
@@ -107,7 +107,7 @@ pub enum WorkspaceProblem {
     /// It is `/`.
     #[error("it is the root of the file system")]
     Root,
-    /// It shows processes and devices, no files.
+    /// It is a file system of processes and devices, not of files.
     #[error("it shows processes and devices, no files")]
     System,
     /// It is the user's home directory.

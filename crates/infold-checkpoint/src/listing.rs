@@ -48,7 +48,7 @@ impl FileKind {
         }
     }
 
-    /// Returns what git calls it.
+    /// Returns git's mode for it.
     pub fn git_mode(self) -> &'static str {
         match self {
             FileKind::File => "100644",
@@ -131,8 +131,8 @@ impl SnapshotListing {
         spared(path) || ancestors(path).any(spared)
     }
 
-    /// Returns whether two say the same of what is no file, the sizes of what was left out aside: they change all the
-    /// time.
+    /// Returns whether two listings are the same apart from files and from the sizes of paths that were left
+    /// out, which change all the time.
     pub fn says_the_same_beside_files(&self, other: &SnapshotListing) -> bool {
         let left_out = |listing: &SnapshotListing| {
             let entries = listing.left_out.iter();
@@ -152,7 +152,7 @@ impl SnapshotListing {
     }
 }
 
-/// Returns what stands for the name of a path that was redacted.
+/// Returns the digest that replaces the name of a redacted path.
 pub(crate) fn path_digest(path: &[u8]) -> String {
     blake3::hash(path).to_hex().to_string()
 }

@@ -1,4 +1,4 @@
-//! A snapshot that is there for a comparison, and goes with it.
+//! A temporary snapshot for a comparison.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -39,7 +39,7 @@ impl Shadow {
         Ok(taken.at)
     }
 
-    /// Removes the snapshot that was taken for a comparison, and what nothing else holds.
+    /// Removes the snapshot that was taken for a comparison, and objects that no other snapshot needs.
     pub fn drop_passing(&mut self) -> Result<(), CheckpointError> {
         match self.passing.take() {
             Some(passing) => self.repository.drop_passing(Some(passing)),
@@ -49,8 +49,8 @@ impl Shadow {
 }
 
 impl ShadowRepository {
-    /// Removes snapshots that were taken for comparisons, and what nothing else holds. `before` is none where a killed
-    /// process left them.
+    /// Removes snapshots that were taken for comparisons, and objects that no other snapshot needs. `before` is
+    /// none if a killed process left them.
     pub fn drop_passing(&mut self, before: Option<Passing>) -> Result<(), CheckpointError> {
         let refs = self.refs.iter().map(|(at, _)| at);
         let passing: Vec<SnapshotRef> = refs.filter(|at| at.task == PASSING_TASK).collect();

@@ -1,4 +1,4 @@
-//! Brings a workspace back to what a snapshot holds.
+//! Restores a workspace from a snapshot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ pub struct Restored {
     pub written: u64,
     /// How many were removed.
     pub removed: u64,
-    /// Of how many files only the permissions were set.
+    /// The number of files of which only the permissions were set.
     pub modes_set: u64,
     /// Paths that stay as they are although they differ from the snapshot.
     pub kept: Vec<Kept>,
@@ -57,20 +57,20 @@ pub struct Kept {
     pub why: KeptReason,
 }
 
-/// Why a restoration left something as it is.
+/// The reason why a restoration left a path as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptReason {
-    /// It was left out of the snapshot of what was there.
+    /// It was left out of the snapshot of the current files.
     LeftOut(LeftOutReason),
     /// Ignore rules leave it out.
     Ignored,
-    /// A directory with something in it that no snapshot holds.
+    /// A directory with an entry that no snapshot holds.
     NotEmpty,
-    /// It was made or changed meanwhile.
+    /// It was created or changed meanwhile.
     Changed,
     /// The snapshot of it cannot be read.
     Damaged,
-    /// The system refused; what it said.
+    /// The system refused, with this error.
     Refused(String),
 }
 
@@ -104,7 +104,7 @@ impl Shadow {
         Ok(PreparedRestore { from })
     }
 
-    /// Lists what a restoration does: what differs between two snapshots, without the files that it leaves because they
+    /// Lists the changes that a restoration makes: the differences between two snapshots, without files that
     /// were ignored when `to` was taken, or are by its rules.
     pub fn planned_changes(
         &self,
@@ -150,7 +150,7 @@ impl Shadow {
         journal.remove()
     }
 
-    /// Brings the workspace back to what a snapshot holds, after a snapshot of what is there.
+    /// Restores the workspace from a snapshot, after a snapshot of the current files.
     pub fn restore(
         &mut self,
         id: &str,
@@ -188,7 +188,7 @@ impl Shadow {
         let mut restored = carry_out.finish(&plan)?;
         let mut changed = changed;
         while !changed.is_empty() {
-            // One snapshot has one file at a path.
+            // A snapshot can contain only one file for each path.
             let mut paths = BTreeSet::new();
             let (batch, rest): (Vec<_>, Vec<_>) = changed
                 .into_iter()

@@ -97,12 +97,12 @@ impl Task {
         Ok(PyBytes::new(py, &view))
     }
 
-    /// Folds as far as the window requires; returns a JSON object that says what was done.
+    /// Folds as far as the window requires; returns a JSON object that describes the result.
     fn manage(&self, py: Python<'_>, options: FoldKeywords) -> PyResult<String> {
         Ok(py.detach(|| self.fold_to_fit(&options))?.to_string())
     }
 
-    /// Folds a range of messages, or what `manage` would fold, behind a summary.
+    /// Folds a range of messages, or the range that `manage` would fold, behind a summary.
     fn condense(
         &self,
         py: Python<'_>,
@@ -215,7 +215,7 @@ impl Task {
         })
     }
 
-    /// Returns the model of the task and what was learned about it.
+    /// Returns the model of the task and the properties learned about it.
     fn model(&self, log: &Log) -> Result<KnownModel, BindingError> {
         let metadata = Metadata::read(log.dir())?;
         let model = metadata

@@ -38,7 +38,8 @@ pub struct NewTask {
 pub struct Enqueued {
     /// The task.
     pub task: Uuid,
-    /// Whether it was made now. Else it was there: under this id, or unfinished for the same thing at the same source.
+    /// Whether it was created now. Otherwise a task with this id, or an unfinished one of the same source item,
+    /// existed.
     pub is_new: bool,
 }
 
@@ -149,8 +150,8 @@ impl Contexts {
         Ok(true)
     }
 
-    /// Queues a task again that was set aside, or that no worker ever had; returns false if one works on it now, which
-    /// then goes on even if it was asked to pause.
+    /// Queues a task again that was paused, or that no worker ever claimed; returns false if a worker has it
+    /// now, which then continues even if it was asked to pause.
     pub fn resume(&self, id: Uuid) -> Result<bool, TaskError> {
         self.end_dead_lease(id)?;
         let now = Timestamp::now();
@@ -253,7 +254,7 @@ impl QueueEntry {
 }
 
 impl Writer {
-    /// Records that the task waits, is set aside or goes on, and why. [`Contexts::finish`] ends one.
+    /// Records that the task waits, is paused or continues, and why. [`Contexts::finish`] ends one.
     pub fn status(&mut self, status: Status, reason: Option<String>) -> Result<EventId, LogError> {
         self.step(What::Status {
             status,

@@ -11,7 +11,7 @@ use infold_wire::{Json, quote};
 
 use super::{number, text};
 
-/// A snapshot of the files of a workspace. It stands behind the messages whose effect it shows.
+/// A snapshot of the files of a workspace. It follows the messages whose effect it shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointLine {
     /// Its number among the snapshots of the task that holds the event.
@@ -59,9 +59,9 @@ pub struct RestoreLine {
     pub step: EventId,
     /// The workspace.
     pub workspace: PathBuf,
-    /// The snapshot of what was there before.
+    /// The snapshot of the files before.
     pub from: SnapshotRef,
-    /// The snapshot that was put in its place.
+    /// The snapshot that was restored.
     pub to: SnapshotRef,
     /// The name of the restoration in the journal of the workspace.
     pub id: String,

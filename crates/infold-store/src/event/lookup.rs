@@ -8,12 +8,12 @@ use super::{number, text};
 
 /// Look-ups that a reply was made with.
 ///
-/// The messages of the log are the reply as the client has it; this is what was said to and by the model.
+/// The messages of the log are the reply as the client has it; these are the messages that the model exchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookupLine {
     /// The messages of the reply.
     pub span: Span,
-    /// The form of what follows.
+    /// The wire format of the messages.
     pub wire: Wire,
     /// The messages shown in place of the reply: calls, results, and the reply itself. Empty if one of them was
     /// redacted: the reply is shown then.
@@ -25,7 +25,7 @@ pub struct LookupLine {
 }
 
 impl LookupLine {
-    /// Returns it without what was said, of which something was redacted: the reply is shown as it is.
+    /// Returns it without its messages, after one of them was redacted: the reply is shown as it is.
     pub(crate) fn emptied(self) -> LookupLine {
         LookupLine {
             messages: Vec::new(),

@@ -1,4 +1,4 @@
-//! Events that say what was redacted.
+//! Redaction events.
 
 use infold_log::{EventId, Seq};
 use infold_wire::digest::Digest;
@@ -16,9 +16,9 @@ use crate::{LogError, stored};
 pub struct RedactLine {
     /// How much of them.
     pub extent: Extent,
-    /// The messages, each with the digest of what it said as it came; none if it said nothing that comes back.
+    /// The messages, each with the digest of its original content; none if that was empty.
     pub messages: Vec<(Seq, Option<Digest>)>,
-    /// How many texts beside them lost something: stand-ins, notes, records.
+    /// The number of other texts with redactions: stand-ins, notes, records.
     pub texts: u64,
     /// Names of the conversation that were redacted, as the conversation index has them since.
     pub names: Vec<String>,

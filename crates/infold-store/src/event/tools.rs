@@ -13,7 +13,7 @@ pub struct ToolsShownLine {
     pub environment: String,
     /// The names of the tools that are shown.
     pub shown: Vec<String>,
-    /// Those of them whose schemas are narrowed.
+    /// The shown tools whose schemas are narrowed.
     pub narrowed: Vec<String>,
     /// The tools that are hidden, and why.
     pub hidden: Vec<(String, String)>,

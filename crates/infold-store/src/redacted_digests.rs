@@ -1,4 +1,4 @@
-//! The digests by which copies of what was redacted are recognised.
+//! The digests by which copies of redacted texts are recognised.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub(crate) const MIN_DISTINCT_BYTES: usize = 24;
 /// Shorter words with a digit are numbers and the like.
 const MIN_CODE_BYTES: usize = 6;
 
-/// The digests of what was redacted in a contexts directory, and the events that say so.
+/// The digests of all redactions in a contexts directory, and their events.
 #[derive(Clone, Debug, Default)]
 pub struct RedactedDigests {
     events: HashMap<Digest, Vec<EventKey>>,
@@ -74,7 +74,8 @@ impl RedactedDigests {
         self.events.get(digest).map_or(&[], Vec::as_slice)
     }
 
-    /// Calls `take` with the events that know a text, some of its lines, or what is the same in another form.
+    /// Calls `take` with the events that contain the digest of a text, of some of its lines, or of another form
+    /// of it.
     pub(crate) fn each_of_text(&self, text: &str, take: &mut dyn FnMut(EventKey)) {
         for digest in known_digests(text) {
             self.of(&digest).iter().copied().for_each(&mut *take);
@@ -82,7 +83,7 @@ impl RedactedDigests {
         self.lines.find(text, &mut |_, of| take(*of));
     }
 
-    /// Returns where a text of a frame has what was redacted in those of any task.
+    /// Returns the positions in a text of a frame that were redacted in the frames of any task.
     pub(crate) fn find_of_prompts(&self, text: &str) -> Vec<Range<usize>> {
         self.of_prompts.find(text)
     }
@@ -171,7 +172,7 @@ fn without_envelopes(mut json: Json<'_>) -> Json<'_> {
     json
 }
 
-/// Says whether arguments are what is left of redacted ones.
+/// Returns whether arguments are the remains of redacted ones.
 fn is_redacted(json: Json<'_>) -> bool {
     let left = json.get("redacted").and_then(Json::text);
     left.is_some_and(|left| left.starts_with("[redacted e"))

@@ -12,7 +12,7 @@ use crate::redacted_digests::has_code;
 /// Shorter texts occur by chance, and their digests could be guessed.
 const MIN_BYTES: usize = 6;
 
-/// Shorter texts stand in the prompts of others by chance, unless they are codes.
+/// Shorter texts occur in the prompts of other tasks by chance, unless they are codes.
 const MIN_PROMPT_BYTES: usize = 12;
 
 /// How many are kept of one redaction.
@@ -176,7 +176,7 @@ pub(crate) struct FoundValues {
 }
 
 impl FoundValues {
-    /// Takes in what was found in a text, and returns it.
+    /// Collects the matches in a text, and returns them.
     pub fn collect(&self, text: &str, found: Vec<Range<usize>>) -> Vec<Range<usize>> {
         if self.is_collecting.get() {
             found
@@ -195,7 +195,7 @@ impl FoundValues {
         }
     }
 
-    /// Returns what was collected since the last time.
+    /// Returns the values collected since the last call.
     pub fn take(&self) -> Vec<RedactedValue> {
         let values = self.values.take().into_iter();
         let values = values.map(|(text, is_in_prompt)| RedactedValue {

@@ -52,7 +52,7 @@ pub struct SearchRequest<'a> {
     pub until: Option<u64>,
     /// No more hits than so many.
     pub limit: usize,
-    /// How long the index may be filled, or the logs be scanned, before the answer is given with what there is.
+    /// How long the index may be filled, or the logs scanned, before the answer is given with the hits so far.
     pub patience: Duration,
 }
 
@@ -61,12 +61,13 @@ pub struct SearchRequest<'a> {
 pub enum Matching<'a> {
     /// By the words of a query, through the index, best first.
     Words(&'a str),
-    /// By what a function finds in their text: ranges of bytes, in order. The logs are scanned, newest first.
+    /// By the matches of a function in their text: ranges of bytes, in order. The logs are scanned, newest
+    /// first.
     Find(&'a dyn Fn(&str) -> Vec<Range<usize>>),
 }
 
 impl Contexts {
-    /// Says what is wrong with the search index; nothing if it is sound, or not there.
+    /// Checks the search index; returns the damage, if there is any.
     pub fn check_search_index(&self) -> Result<Option<String>, RegistryError> {
         SearchIndex::check(self.root())
     }
@@ -121,7 +122,7 @@ pub struct SearchHit {
 pub struct SearchAnswer {
     /// The hits, best first.
     pub hits: Vec<SearchHit>,
-    /// The words that were looked for, folded; none if something else than words was.
+    /// The words of the query, folded; none if it was no word query.
     pub words: Vec<String>,
     /// How much was searched.
     pub coverage: IndexCoverage,
@@ -197,7 +198,7 @@ struct OpenLogs<'a> {
     logs: HashMap<Uuid, Option<Log>>,
 }
 
-/// So many logs are open at a time.
+/// The most logs that are open at a time.
 const MAX_OPEN_LOGS: usize = 32;
 
 impl<'a> OpenLogs<'a> {
@@ -217,7 +218,7 @@ impl<'a> OpenLogs<'a> {
         self.logs.entry(task).or_insert_with(open).as_ref()
     }
 
-    /// Reads a message that was found; none if it is gone, or not what is wanted.
+    /// Reads a message that was found; none if it is gone, or does not pass the filters.
     fn hit(
         &mut self,
         found: Found,

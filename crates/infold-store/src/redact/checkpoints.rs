@@ -15,7 +15,7 @@ use crate::lines::Lines;
 use crate::redacted_lines::{LineIndex, RedactedLine};
 use crate::{Contexts, TaskError, stored};
 
-/// A file that goes from checkpoints.
+/// A file that is removed from checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedactedFile {
     /// The workspace.

@@ -1,4 +1,4 @@
-//! Writes the files of tasks anew, without what goes.
+//! Rewrites the files of tasks without the redacted texts.
 
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
@@ -26,7 +26,7 @@ use crate::{Contexts, EventLine, Log, LogError, TaskError, What, file, stand_in_
 /// The prefix of each line of an excerpt that quotes a message.
 const QUOTED: &str = "> ";
 
-/// How the tasks of a family are written anew.
+/// The context in which the tasks of a family are rewritten.
 pub struct Rewrite<'a> {
     pub contexts: &'a Contexts,
     pub family: &'a Family,
@@ -45,9 +45,9 @@ pub struct Rewrite<'a> {
 pub struct Staged {
     /// The event that says so; none if nothing changes.
     pub event: Option<u64>,
-    /// How many texts beside messages lost something.
+    /// The number of redacted texts outside messages.
     pub texts: u64,
-    /// How many matches were left in texts beside messages.
+    /// The number of remaining matches in texts outside messages.
     pub left: usize,
     /// Names in the conversation index that change, in the form in which they are kept then.
     pub names: Vec<String>,
@@ -81,7 +81,7 @@ impl<'a> Rewrite<'a> {
         Ok(rewrite)
     }
 
-    /// Says what would be written in the place of a task's files. Nothing is.
+    /// Returns the changes to a task's files. Nothing is written.
     pub fn preview(&self, at: usize) -> Result<Staged, TaskError> {
         let one = &self.family[at];
         let (log, _) = Log::open(&one.dir, Access::Read, &self.contexts.dirs())?;
@@ -96,13 +96,13 @@ impl<'a> Rewrite<'a> {
         })
     }
 
-    /// Writes what takes the place of a task's files.
+    /// Writes the new files of a task.
     pub fn stage(&self, at: usize, staging: &Staging) -> Result<Staged, TaskError> {
         let one = &self.family[at];
         let (log, _) = Log::open(&one.dir, Access::Read, &self.contexts.dirs())?;
         let to = staging.of_task(one.task)?;
         let mut text = self.texts(at);
-        // Words of whole messages are known as such only in what is replaced of them in frames.
+        // Words of redacted messages are recorded as values only when they are replaced in frames.
         self.values
             .is_collecting
             .set(self.extent == Extent::Matches);
@@ -166,7 +166,7 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// Writes `messages.jsonl` anew; returns what the messages came to that changed.
+    /// Rewrites `messages.jsonl`; returns the original digests of the changed messages.
     fn messages(
         &self,
         one: &FamilyMember,
@@ -229,7 +229,7 @@ impl<'a> Rewrite<'a> {
         Ok(originals)
     }
 
-    /// The lines of `events.jsonl`, without what goes.
+    /// Returns the lines of `events.jsonl` without the redacted texts.
     fn events(
         &self,
         one: &FamilyMember,
@@ -424,7 +424,7 @@ impl<'a> Rewrite<'a> {
         out
     }
 
-    /// A mask: its stub without what goes, and where the part is in the message now.
+    /// Returns a mask whose stub is redacted, for the new position of its part in the message.
     fn mask(
         &self,
         one: &FamilyMember,

@@ -37,7 +37,7 @@ impl ChangedToolUses {
         }
     }
 
-    /// Returns what arguments or a result became.
+    /// Returns the redacted form of arguments or a result.
     pub fn get(&self, raw: &str) -> Option<&str> {
         self.0.get(raw).map(String::as_str)
     }

@@ -81,7 +81,7 @@ pub struct ClaimRequest {
 /// The outcome for a task whose worker returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Return {
-    /// Its worker was asked to stop: another goes on, and the attempt does not count.
+    /// Its worker was asked to stop: another one continues, and the attempt does not count.
     Queued,
     /// It failed for now: another try is made not before this time.
     Retry {
@@ -234,7 +234,7 @@ impl Registry {
         })
     }
 
-    /// Says that a task went on: attempts are counted anew.
+    /// Records progress of a task: the count of attempts starts again.
     pub fn reset_attempts(&self, uuid: Uuid, owner: &str) -> Result<(), RegistryError> {
         let sql = "UPDATE queue SET attempts = 0
                    WHERE uuid = ?1 AND lease_owner = ?2 AND attempts > 0";

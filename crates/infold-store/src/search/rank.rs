@@ -1,4 +1,5 @@
-//! Ranks messages: BM25 over the terms of a query, with what neighbouring messages say, newest first among equals.
+//! Ranks messages: BM25 over the terms of a query, with those of neighbouring messages, newest first among
+//! equals.
 
 use std::collections::{HashMap, HashSet};
 
@@ -333,7 +334,7 @@ fn weights(query: &Query, candidates: &Candidates, common: &[usize], scope: &Sco
         .collect()
 }
 
-/// The rows that have most of what is looked for, whatever their length.
+/// Returns the rows with the highest weight of terms, whatever their length.
 fn best_rows(candidates: &Candidates, weights: &[f64]) -> Vec<i64> {
     let mut rows: Vec<(f64, i64)> = (0..candidates.rows.len())
         .map(|place| {
@@ -375,7 +376,7 @@ fn look_up(
     Ok(())
 }
 
-/// Adds the messages beside the best ones: an answer need not repeat the words of its question.
+/// Adds the neighbours of the best messages, because an answer need not repeat the words of its question.
 fn add_neighbours(best: &mut Vec<i64>, filter: &RowFilter<'_>, candidates: &mut Candidates) {
     let known: HashSet<i64> = best.iter().copied().collect();
     let seeds: Vec<i64> = best.iter().take(MAX_SEEDS).copied().collect();

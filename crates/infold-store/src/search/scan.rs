@@ -1,4 +1,4 @@
-//! Scans logs for what no index knows: exact texts and regular expressions.
+//! Scans logs for queries that the index cannot answer: exact texts and regular expressions.
 
 use std::fs;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Errors, sorted by the exception they are raised as, with what to do about them in Python's words.
+//! Errors, by the exception class that they are raised as, with remedies in Python's terms.
 
 use infold::redact::PatternError;
 use infold::search::SearchError;
@@ -16,7 +16,7 @@ pub struct BindingError {
     class: &'static str,
     text: String,
     hint: Option<String>,
-    /// What a Python function raised, which is raised again.
+    /// An exception of a Python function, which is raised again.
     raised: Option<Box<PyErr>>,
 }
 
@@ -42,18 +42,18 @@ impl BindingError {
         BindingError::new(USAGE, text)
     }
 
-    /// It was understood, and the answer is no.
+    /// An error for a request that was understood and refused.
     pub fn refused(text: impl ToString) -> BindingError {
         BindingError::new(REFUSED, text)
     }
 
-    /// Adds what can be done about it.
+    /// Adds a remedy.
     pub fn hint(self, hint: impl Into<String>) -> BindingError {
         let hint = Some(hint.into());
         BindingError { hint, ..self }
     }
 
-    /// Raises what a Python function raised instead.
+    /// Raises the exception of a Python function instead, if there is one.
     pub fn raising(self, raised: Option<PyErr>) -> BindingError {
         let raised = raised.map(Box::new);
         BindingError { raised, ..self }

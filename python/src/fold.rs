@@ -16,7 +16,7 @@ use crate::options::{FoldKeywords, KnownModel};
 
 /// Folds a conversation: a transcript of any format that `infold fold` reads.
 ///
-/// Returns the view, a JSON array of messages, and a JSON object that says what was done.
+/// Returns the view, a JSON array of messages, and a JSON object that describes the result.
 #[pyfunction]
 pub fn fold<'py>(
     py: Python<'py>,

@@ -7,7 +7,7 @@ use infold::summarizer::{SummarizerError, SummaryRequest};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-/// What a function raised that is no failure of the summary, such as `KeyboardInterrupt`.
+/// An exception of a function that is no failure of the summary, such as `KeyboardInterrupt`.
 #[derive(Clone, Default)]
 pub struct Raised(Arc<Mutex<Option<PyErr>>>);
 

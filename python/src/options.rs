@@ -35,7 +35,7 @@ enum SummarizerOption {
     Function(Py<PyAny>, String),
 }
 
-/// What is known of a task's model.
+/// The properties of a task's model.
 #[derive(Default)]
 pub struct KnownModel {
     pub name: Option<String>,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::failure::BindingError;
 
-/// What is searched for, as a Python dictionary has it.
+/// The parameters of a search, from a Python dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct SearchOptions {

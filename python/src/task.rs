@@ -33,7 +33,7 @@ pub struct Task {
     writing: Mutex<()>,
 }
 
-/// What is said of a task when it is created, as a Python dictionary has it.
+/// The metadata of a new task, from a Python dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct TaskMetadata {
@@ -97,12 +97,12 @@ impl Task {
         Ok(PyBytes::new(py, &view))
     }
 
-    /// Folds as far as the window requires; returns a JSON object that says what was done.
+    /// Folds as far as the window requires; returns a JSON object that describes the result.
     fn manage(&self, py: Python<'_>, options: FoldKeywords) -> PyResult<String> {
         Ok(py.detach(|| self.fold_to_fit(&options))?.to_string())
     }
 
-    /// Folds a range of messages, or what `manage` would fold, behind a summary.
+    /// Folds a range of messages, or the range that `manage` would fold, behind a summary.
     fn condense(
         &self,
         py: Python<'_>,
@@ -189,7 +189,7 @@ impl Task {
         let token = std::env::var("INFOLD_TOKEN").ok();
         let (mut writer, _) = acquire_task(token.as_deref(), || self.contexts.write(self.id))?;
         let done = act(&mut writer);
-        // What was written stands; the next write brings the registry up to date too.
+        // The write has succeeded even if this fails; the next write updates the registry too.
         let _ = self.contexts.settle(self.id, &writer);
         done
     }
@@ -215,7 +215,7 @@ impl Task {
         })
     }
 
-    /// Returns the model of the task and what was learned about it.
+    /// Returns the model of the task and the properties learned about it.
     fn model(&self, log: &Log) -> Result<KnownModel, BindingError> {
         let metadata = Metadata::read(log.dir())?;
         let model = metadata

@@ -38,7 +38,7 @@ fn main() -> Result<()> {
     let mut shadow = checkpoints.open(&bench.workspace)?;
     bench.row("first", &mut shadow, 1, |_| Ok(()))?;
     let first = shadow.snapshots().last().ok_or("no snapshot")?;
-    // What was written just now has to be read again until its time of change is past.
+    // Files written just now are read again until their change time lies in the past.
     std::thread::sleep(Duration::from_millis(300));
     shadow.snapshot(TASK, 0)?;
     bench.row("unchanged", &mut shadow, 9, |_| Ok(()))?;

@@ -1,4 +1,4 @@
-//! What a snapshot says beside its files.
+//! Metadata of a snapshot: everything but its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct LeftOut {
     pub size: Option<u64>,
 }
 
-/// Why something is not part of a snapshot.
+/// The reason why a path is not part of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeftOutReason {
     /// A file over the limit.
@@ -28,7 +28,7 @@ pub enum LeftOutReason {
     Unreadable,
     /// A FIFO, a socket or a device.
     Special,
-    /// It changed each time that it was read.
+    /// It changed during each attempt to read it.
     Changing,
     /// Git cannot keep the name (`.GIT`).
     Name,
@@ -64,7 +64,7 @@ impl LeftOutReason {
     }
 }
 
-/// What of a left out path is kept with the path.
+/// The reason why a path was left out, and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeftOutEntry {
     pub why: LeftOutReason,
@@ -95,7 +95,7 @@ const USUAL_MODES: UsualModes = UsualModes {
     directory: 0o755,
 };
 
-/// Writes what a snapshot says beside its files, of which `files` has the permissions in the order of their paths.
+/// Writes the metadata of a snapshot; `files` has the permissions in the order of their paths.
 pub(crate) fn write<'a>(
     listing: &'a SnapshotListing,
     files: impl Iterator<Item = (&'a [u8], FileKind, u32)> + Clone,
@@ -142,7 +142,7 @@ pub(crate) fn write<'a>(
     about.to_string().into_bytes()
 }
 
-/// Reads what a snapshot says beside its files, of which `listing` has kinds and ids; none if that makes no sense.
+/// Reads the metadata of a snapshot, of which `listing` has kinds and ids; none if they do not match.
 pub(crate) fn read(text: &[u8], listing: &mut SnapshotListing) -> Option<()> {
     let about: Map<String, Value> = serde_json::from_slice(text).ok()?;
     let list = |name: &str| about.get(name).and_then(Value::as_array);

@@ -15,10 +15,10 @@ use crate::last_snapshot::{LastSnapshot, replace_file};
 use crate::refs::Refs;
 use crate::repository::{REPOSITORY, ShadowRepository, TORN_PREFIX, claimed_by};
 
-/// What is called so is being removed.
+/// The extension of directories that are being removed.
 const REMOVED_EXTENSION: &str = "removed";
 
-/// Is there while a repository may hold objects of snapshots that were removed.
+/// The file that exists while a repository may hold objects of removed snapshots.
 const UNPACKED_FILE: &str = "unpacked";
 
 fn is_removed(directory: &Path) -> bool {
@@ -35,7 +35,7 @@ fn remove_directory(directory: &Path) -> Result<(), CheckpointError> {
     }
 }
 
-/// What there is of one workspace.
+/// The checkpoints of one workspace: their tasks, size and condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowInfo {
     /// The path of the workspace, which need not exist any more.
@@ -44,17 +44,17 @@ pub struct ShadowInfo {
     pub directory: PathBuf,
     /// How many snapshots each task has.
     pub tasks: BTreeMap<Uuid, u64>,
-    /// How many bytes it all takes, what was set aside included.
+    /// The size of all of it, including repositories that were set aside.
     pub bytes: u64,
     /// A restoration that was cut off.
     pub pending: Option<PendingRestore>,
     /// Damaged repositories that were set aside.
     pub set_aside: Vec<PathBuf>,
-    /// What is wrong, if that shows at a glance.
+    /// The damage, if it shows without a full check.
     pub damage: Option<String>,
 }
 
-/// What was removed with a task.
+/// The amounts that were removed with tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
     /// How many snapshots.
@@ -66,15 +66,15 @@ pub struct Forgotten {
 }
 
 impl Checkpoints {
-    /// Returns what there is of each workspace, in no order. Nothing is locked or changed.
+    /// Returns the checkpoints of each workspace, in no order. Nothing is locked or changed.
     pub fn all(&self) -> Result<Vec<ShadowInfo>, CheckpointError> {
         let directories = self.directories()?;
         Ok(directories.into_iter().filter_map(info).collect())
     }
 
-    /// Removes the snapshots of tasks in all workspaces, and what nothing else holds.
+    /// Removes the snapshots of tasks in all workspaces, and objects that no other snapshot needs.
     ///
-    /// Damaged repositories that were set aside go as well if their workspace has no other snapshots.
+    /// Damaged repositories that were set aside are removed as well if their workspace has no other snapshots.
     pub fn forget(&self, tasks: &[Uuid]) -> Result<Forgotten, CheckpointError> {
         self.remove_leftovers()?;
         let mut forgotten = Forgotten::default();
@@ -139,7 +139,7 @@ impl ShadowRepository {
         let forgotten: Vec<_> = refs.filter(|at| tasks.contains(&at.task)).collect();
         let snapshots = forgotten.len() as u64;
         if forgotten.len() == self.refs.iter().count() {
-            // It disappears in one step: half of it would be found by nobody.
+            // The rename removes it in one step: a directory that is removed in part would not be found again.
             let hidden = self.directory.with_extension(REMOVED_EXTENSION);
             fs::rename(&self.directory, &hidden)
                 .map_err(|error| CheckpointError::io("removed", &self.directory, error))?;

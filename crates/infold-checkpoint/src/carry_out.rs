@@ -1,7 +1,7 @@
 //! Carries out the plan of a restoration.
 //!
-//! Each step can be repeated: whatever it finds in a place is what the snapshot before had there, what the target has
-//! there, or something else, which is never removed before it is in a snapshot.
+//! Each step can be repeated: the file that it finds at a path is that of the previous snapshot, that of the
+//! target, or another one, which is never removed before it is in a snapshot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -24,32 +24,32 @@ use crate::workspace::{WorkspaceDir, ancestors, is_below, split, to_path};
 pub(crate) struct CarryOut<'a> {
     pub workspace: &'a WorkspaceDir,
     pub staging: &'a StagingDir,
-    /// What there was before.
+    /// The snapshot of the workspace before the restoration.
     pub now: &'a SnapshotListing,
-    /// What there is to be.
+    /// The snapshot to restore.
     pub target: &'a SnapshotListing,
     pub objects: Objects<'a>,
     pub restored: Restored,
-    /// What was taken out and is in no snapshot, with its name in the staging directory.
+    /// Paths that were taken out and are in no snapshot, with their names in the staging directory.
     pub changed: Vec<(Vec<u8>, OsString)>,
     pub kept: BTreeMap<Vec<u8>, KeptReason>,
-    /// What was found of a snapshot that cannot be read.
+    /// The damage found in a snapshot that cannot be read.
     pub damage: Option<String>,
     /// Directories that were made writable.
     pub loosened: BTreeSet<Vec<u8>>,
 }
 
-/// What a step on one path came to.
+/// The result of a step on one path.
 enum PathOutcome {
     Done,
-    /// Nothing had to be done.
+    /// There was nothing to do.
     Nothing,
-    /// Something stays.
+    /// The path stays as it is.
     Kept(KeptReason),
 }
 
 impl CarryOut<'_> {
-    /// Looks at what a restoration left that was cut off.
+    /// Cleans up the leftovers of a restoration that was cut off.
     pub fn sort_leftovers(&mut self) -> Result<(), CheckpointError> {
         let names = self.staging.names();
         let names = names.map_err(|error| self.failed("listed", b"", error))?;
@@ -77,15 +77,15 @@ impl CarryOut<'_> {
                         self.put_by(path, &name)?;
                     }
                 }
-                // Not ours.
+                // This file is not one of ours.
                 None => {}
             }
         }
         Ok(())
     }
 
-    /// Writes what is to be put in its place, all of it before anything is changed: on a full disk, or if an object is
-    /// damaged, the workspace stays as it is.
+    /// Writes all new files before anything is changed: on a full disk, or if an object is damaged, the
+    /// workspace stays as it is.
     pub fn stage(&mut self, plan: &RestorePlan) -> Result<(), CheckpointError> {
         for (path, file) in &plan.written {
             let staged = self.staging.write(path, file, &mut self.objects);
@@ -149,7 +149,7 @@ impl CarryOut<'_> {
             })
             .collect();
         modes.extend(plan.directory_modes.iter().cloned());
-        // Those below first: a directory that may not be entered hides what is in it.
+        // Lower directories come first: a directory that may not be entered hides its entries.
         for (path, mode) in modes.into_iter().rev() {
             if let Ok(handle) = self.workspace.directory(&path) {
                 let _ = fchmod(&handle, Mode::from_raw_mode(mode as _));
@@ -199,7 +199,7 @@ impl CarryOut<'_> {
             }
             Err(error) => return Err(error),
         };
-        // It changed since the snapshot, or that cannot be read: back with it.
+        // The file changed since the snapshot, or cannot be read, so it is moved back.
         match move_to_free(self.staging.handle(), &taken, directory.as_fd(), name) {
             Ok(()) => {}
             // There is another one by now.
@@ -345,8 +345,9 @@ impl CarryOut<'_> {
         self.place_new(path, file, above, directory)
     }
 
-    /// Removes what was taken out if a snapshot gives it back, byte for byte; otherwise it goes into a further snapshot.
-    /// If the snapshot cannot be read it stays, and the answer is false: a further one could not be read either.
+    /// Removes a file that was taken out if a snapshot can restore it, byte for byte; otherwise it is added to
+    /// a further snapshot. If the snapshot cannot be read, the file stays, and the result is false: a further
+    /// snapshot could not be read either.
     fn settle(&mut self, path: &[u8], name: &OsStr) -> Result<bool, CheckpointError> {
         match self.is_known(path, name) {
             Ok(true) => self.staging.discard(name)?,
@@ -363,13 +364,13 @@ impl CarryOut<'_> {
         Ok(true)
     }
 
-    /// Gives what was taken out a name under which nothing overwrites it.
+    /// Renames a file that was taken out, so that nothing overwrites it.
     fn put_by(&mut self, path: &[u8], name: &OsStr) -> Result<OsString, CheckpointError> {
         let moved = self.staging.put_by(path, name);
         moved.map_err(|error| self.failed("moved", path, error))
     }
 
-    /// Puts back what is no file, such as a directory that stood where a file was expected.
+    /// Moves back an entry that is no file, such as a directory in the place of one.
     fn put_back(&mut self, path: &[u8], name: &OsStr) -> Result<(), CheckpointError> {
         let (above, last) = split(path);
         if let Some(directory) = self.open(above)? {
@@ -386,7 +387,7 @@ impl CarryOut<'_> {
         Ok(())
     }
 
-    /// Returns whether a file in the staging directory is what one of the two snapshots has at a path.
+    /// Returns whether a file in the staging directory is that of one of the two snapshots at a path.
     fn is_known(&mut self, path: &[u8], name: &OsStr) -> Result<bool, CheckpointError> {
         for listing in [self.now, self.target] {
             if let Some(file) = listing.files.get(path)
@@ -432,7 +433,7 @@ impl CarryOut<'_> {
         }
     }
 
-    /// Does something in a directory; if that is not writable, again after it was made so.
+    /// Runs an action in a directory; if that is not writable, makes it writable and runs the action again.
     fn loosening(
         &mut self,
         path: &[u8],
@@ -485,14 +486,14 @@ impl CarryOut<'_> {
         if let PathOutcome::Kept(why) = step {
             let below = |kept: &Vec<u8>| is_below(kept, path);
             if why == KeptReason::NotEmpty && self.kept.keys().any(below) {
-                // What is in it was named.
+                // The entries below it that were kept are reported already.
                 return;
             }
             self.kept.entry(path.to_owned()).or_insert(why);
         }
     }
 
-    /// Returns what stands where a file cannot be put: the path, or a directory above it that is none.
+    /// Returns the path that blocks a file: its own path, or a parent that is not a directory.
     fn in_the_way(&self, path: &[u8]) -> Vec<u8> {
         let mut above: Vec<_> = ancestors(path).collect();
         above.reverse();
@@ -502,7 +503,7 @@ impl CarryOut<'_> {
         blocked.unwrap_or(path).to_owned()
     }
 
-    /// Returns why something stands in the place of what the target has.
+    /// Returns the reason why an entry stays in the place of one of the target.
     fn why_kept(&self, path: &[u8]) -> KeptReason {
         if let Some(entry) = self.now.left_out.get(path) {
             return KeptReason::LeftOut(entry.why);

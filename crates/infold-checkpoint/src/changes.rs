@@ -1,4 +1,4 @@
-//! What differs between two snapshots.
+//! Differences between two snapshots.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -31,9 +31,9 @@ pub enum ChangeKind {
     Modified,
     /// Only the permissions differ.
     Mode {
-        /// Those in the first.
+        /// The permissions in the first snapshot.
         from: u32,
-        /// Those in the second.
+        /// The permissions in the second snapshot.
         to: u32,
     },
     /// One is a file, the other a link.
@@ -43,9 +43,9 @@ pub enum ChangeKind {
 /// How a difference is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiffOptions {
-    /// Only what is at or below these paths; all if there are none.
+    /// Only files at or below these paths; all if there are none.
     pub paths: Vec<PathBuf>,
-    /// How many lines around a change are shown; as many as git shows if none is given.
+    /// The number of context lines around a change; git's default if there is none.
     pub context: Option<u32>,
     /// A table of files and counts of lines instead of the lines.
     pub stat: bool,

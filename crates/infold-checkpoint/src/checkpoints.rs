@@ -26,7 +26,7 @@ pub struct CheckpointSettings {
     /// The user's home directory, which cannot be a workspace, and in which git's configuration names a file of rules
     /// that hold everywhere.
     pub home: Option<PathBuf>,
-    /// What `XDG_CONFIG_HOME` says, if it is set.
+    /// The value of `XDG_CONFIG_HOME`, if it is set.
     pub config_home: Option<PathBuf>,
     /// Larger files are left out of snapshots.
     pub max_file_bytes: u64,

@@ -7,7 +7,7 @@ use crate::error::CheckpointError;
 use crate::repository::ShadowRepository;
 use crate::shadow::Shadow;
 
-/// What a shadow repository takes on the disk, before and after it was packed.
+/// The size of a shadow repository on the disk, before and after it was packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
     /// Bytes before.
@@ -18,17 +18,17 @@ pub struct Compacted {
 
 const DOING: &str = "pack the checkpoints";
 
-/// Each snapshot is a pack of its own until there are so many.
+/// The most packs, one for each snapshot; beyond it they are packed together.
 const MAX_PACKS: usize = 50;
 
 impl Shadow {
-    /// Packs everything anew, and drops what no snapshot holds.
+    /// Packs all objects together, and drops those that no snapshot needs.
     pub fn compact(&mut self) -> Result<Compacted, CheckpointError> {
         pack(&self.repository)
     }
 }
 
-/// Packs everything anew, and drops what no snapshot holds.
+/// Packs all objects together, and drops those that no snapshot needs.
 pub(crate) fn pack(repository: &ShadowRepository) -> Result<Compacted, CheckpointError> {
     let before = bytes_in(&repository.directory);
     let git = &repository.git;
@@ -39,7 +39,7 @@ pub(crate) fn pack(repository: &ShadowRepository) -> Result<Compacted, Checkpoin
     Ok(Compacted { before, after })
 }
 
-/// Drops what no snapshot holds and is in no pack.
+/// Drops objects that no snapshot needs and that are in no pack.
 pub(crate) fn prune(repository: &ShadowRepository) -> Result<(), CheckpointError> {
     let git = &repository.git;
     git.read(DOING, ["prune", "--expire=now"]).map(drop)

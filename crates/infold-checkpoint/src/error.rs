@@ -1,19 +1,19 @@
-//! Why something could not be done with checkpoints.
+//! Errors of checkpoints.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::id::SnapshotRef;
 
-/// Why something could not be done with checkpoints, sorted by what can be done about it.
+/// An error of checkpoints; each variant has its own remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// Install git; everything else works without it.
     #[error("checkpoints need git, and `{program}` cannot be started: {source}")]
     GitMissing {
-        /// What was started.
+        /// The program.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Install a newer git.
@@ -27,9 +27,9 @@ pub enum CheckpointError {
     /// Name another workspace.
     #[error("`{}` cannot be a workspace with checkpoints: {problem}", path.display())]
     Workspace {
-        /// What was to be the workspace.
+        /// The path of the workspace.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it cannot be one.
         problem: WorkspaceProblem,
     },
     /// Wait for the process.
@@ -43,56 +43,56 @@ pub enum CheckpointError {
     /// Name another snapshot.
     #[error("there is no checkpoint {at} of `{}`", workspace.display())]
     NoSnapshot {
-        /// What was asked for.
+        /// The snapshot that was requested.
         at: SnapshotRef,
-        /// Of which workspace.
+        /// The workspace.
         workspace: PathBuf,
     },
     /// Resume or abandon the restoration that was cut off.
     #[error("a restoration of `{}` to checkpoint {to} was cut off and has to be finished first", workspace.display())]
     Unfinished {
-        /// Of which workspace.
+        /// The workspace.
         workspace: PathBuf,
-        /// Where it leads.
+        /// The snapshot to restore.
         to: SnapshotRef,
     },
-    /// The shadow repository is damaged; the next time it is opened it is set aside and made anew.
+    /// The shadow repository is damaged; when it is next opened it is set aside and replaced by a new one.
     #[error("the checkpoints in `{}` are damaged: {what}", dir.display())]
     Damaged {
         /// The directory of the shadow repository.
         dir: PathBuf,
-        /// What was found.
+        /// The damage that was found.
         what: String,
     },
     /// Free space on the disk.
     #[error("the disk is full: `{}` cannot be {action}", path.display())]
     Full {
-        /// What was to be done.
+        /// The action that failed.
         action: &'static str,
-        /// To what.
+        /// Its path.
         path: PathBuf,
     },
     /// A file or directory of the checkpoints or of the workspace.
     #[error("`{}` cannot be {action}: {source}", path.display())]
     Io {
-        /// What was to be done.
+        /// The action that failed.
         action: &'static str,
-        /// To what.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Git failed for another reason.
     #[error("git could not {doing}: {said}")]
     Git {
-        /// What it was to do.
+        /// The action that failed.
         doing: &'static str,
-        /// The end of what it wrote.
+        /// The end of git's error output.
         said: String,
     },
 }
 
-/// What is wrong with a workspace.
+/// The reason why a directory cannot be a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkspaceProblem {
     /// It does not exist.
@@ -107,7 +107,7 @@ pub enum WorkspaceProblem {
     /// It is `/`.
     #[error("it is the root of the file system")]
     Root,
-    /// It shows processes and devices, no files.
+    /// It is a file system of processes and devices, not of files.
     #[error("it shows processes and devices, no files")]
     System,
     /// It is the user's home directory.

@@ -20,12 +20,12 @@ pub(crate) struct Git {
     lock: File,
 }
 
-/// The oldest git that has what is used here (`repack --geometric` with its repairs).
+/// The oldest supported version of git, because of `repack --geometric` with its repairs.
 const OLDEST: (u32, u32) = (2, 34);
 const MAX_ERROR_BYTES: usize = 16 << 10;
 const OLDEST_NAME: &str = "2.34";
 
-/// What holds for each command, whatever the repository's own configuration says.
+/// Settings passed to each command, which override the repository's own configuration.
 const CONFIGURATION: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.attributesFile=/dev/null",
@@ -81,7 +81,7 @@ impl Git {
         Ok(command)
     }
 
-    /// Runs a command and returns what it wrote.
+    /// Runs a command and returns its output.
     pub fn read<I, S>(&self, doing: &'static str, arguments: I) -> Result<Vec<u8>, CheckpointError>
     where
         I: IntoIterator<Item = S>,
@@ -104,7 +104,7 @@ impl Git {
             .map_err(|error| cannot_start(&self.program, error))
     }
 
-    /// Makes an error of what a command wrote.
+    /// Returns an error with the error output of a command.
     pub fn failed(&self, doing: &'static str) -> CheckpointError {
         let mut text = vec![0; MAX_ERROR_BYTES];
         let read = self.lock.read_at(&mut text, ERRORS_AT).unwrap_or(0);

@@ -25,14 +25,14 @@ pub(crate) struct Import<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObjectMark(u64);
 
-/// What a file of a commit refers to.
+/// The object of a file in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryContent {
     Known(ObjectId),
     New(ObjectMark),
 }
 
-/// What was written.
+/// The objects that an import wrote.
 pub(crate) struct ImportedCommit {
     ids: BTreeMap<ObjectMark, ObjectId>,
     /// The trees of the commits, in their order.
@@ -41,7 +41,7 @@ pub(crate) struct ImportedCommit {
 
 /// The part of a commit that differs from a tree.
 pub(crate) struct TreeChange {
-    /// What is taken as it is.
+    /// The tree whose other entries stay unchanged.
     pub base: Option<ObjectId>,
     pub removed: Vec<Vec<u8>>,
     pub written: Vec<(Vec<u8>, FileKind, EntryContent)>,
@@ -196,7 +196,7 @@ impl<'a> Import<'a> {
         self.end()
     }
 
-    /// Ends the process, and reads what it wrote.
+    /// Ends the process, and reads its output.
     fn end(&mut self) -> Result<ImportedCommit, CheckpointError> {
         let flushed = self.input.take().map(|mut input| input.flush());
         let mut listed = Vec::new();
@@ -245,7 +245,7 @@ impl<'a> Import<'a> {
         if input.write_all(bytes).is_ok() {
             return Ok(());
         }
-        // It ended early, and has said why.
+        // The process ended early, and its output contains the reason.
         match self.end() {
             Err(error) => Err(error),
             Ok(_) => Err(self.git.failed(DOING)),
@@ -265,7 +265,7 @@ impl Drop for Import<'_> {
 }
 
 impl ImportedCommit {
-    /// Returns the id of what was written.
+    /// Returns the id of a written object.
     pub fn id(&self, content: EntryContent) -> Result<ObjectId, CheckpointError> {
         match content {
             EntryContent::Known(id) => Ok(id),

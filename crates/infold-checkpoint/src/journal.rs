@@ -1,4 +1,4 @@
-//! What is written down before a restoration begins.
+//! The journal of a restoration, written before it begins.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::last_snapshot::replace_file;
 /// A restoration that is prepared, or was cut off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingRestore {
-    /// What its caller knows it by.
+    /// The id that the caller gave it.
     pub id: String,
     /// The task that it is for.
     pub task: Uuid,
-    /// What the workspace was before it.
+    /// The snapshot of the workspace before it.
     pub from: SnapshotRef,
-    /// What the workspace is to be.
+    /// The snapshot to restore.
     pub to: SnapshotRef,
 }
 

@@ -1,4 +1,4 @@
-//! The last snapshot of a workspace, with what the system said of its files then.
+//! The last snapshot of a workspace, with the metadata of its files at that time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,25 +12,25 @@ use crate::id::ObjectId;
 use crate::listing::{FileKind, SnapshotFile, SnapshotListing};
 use crate::stat::FileStat;
 
-/// The last snapshot of a workspace, with what the system said of its files then: what is the same now needs not be
-/// read again. Derived; without it everything is read.
+/// The last snapshot of a workspace, with the metadata of its files at that time: files with the same metadata
+/// need not be read again. This data is derived; without it all files are read.
 #[derive(Debug, PartialEq)]
 pub(crate) struct LastSnapshot {
     pub commit: ObjectId,
     pub tree: ObjectId,
-    /// What the snapshot says beside its files.
+    /// The metadata of the snapshot, as its text.
     pub about_text: Vec<u8>,
     pub listing: SnapshotListing,
     pub files: BTreeMap<Vec<u8>, KnownFile>,
 }
 
-/// What is known of a file beside what a snapshot says.
+/// Metadata of a file that is not part of the snapshot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct KnownFile {
     pub stat: FileStat,
     /// Whether a change behind the snapshot's back would show in `stat`.
     pub is_settled: bool,
-    /// Of the contents.
+    /// The digest of the contents.
     pub digest: [u8; 32],
 }
 
@@ -121,12 +121,12 @@ pub(crate) fn read_bytes(directory: &Path) -> Option<Vec<u8>> {
     fs::read(directory.join(NAME)).ok()
 }
 
-/// Puts back what [`read_bytes`] returned.
+/// Restores the file from the result of [`read_bytes`].
 pub(crate) fn write_bytes(directory: &Path, bytes: &[u8]) -> Result<(), CheckpointError> {
     replace_file(&directory.join(NAME), bytes)
 }
 
-/// Writes a private file whole, or leaves what was there.
+/// Writes a private file completely, or leaves the old one unchanged.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), CheckpointError> {
     let temporary = path.with_extension("new");
     let written = fs::OpenOptions::new()

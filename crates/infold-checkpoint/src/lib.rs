@@ -1,8 +1,8 @@
-//! Snapshots of a directory, in a shadow git repository that the directory's own knows nothing of.
+//! Snapshots of a directory, in a shadow git repository that is separate from the directory's own.
 //!
-//! [`Checkpoints`] are those of all workspaces, a [`Shadow`] those of one. A snapshot holds the files that git's ignore
-//! rules do not leave out, with their permissions, and says what else there was. A restoration takes a snapshot of what
-//! is there first; what no snapshot holds is never touched.
+//! [`Checkpoints`] are those of all workspaces, a [`Shadow`] those of one. A snapshot contains the files that
+//! git's ignore rules do not leave out, with their permissions, and lists the paths that it does not contain. A
+//! restoration first takes a snapshot of the current files, and never touches files that are in no snapshot.
 //!
 //! ```
 //! use infold_checkpoint::{CheckpointSettings, Checkpoints};

@@ -1,4 +1,4 @@
-//! What a snapshot holds.
+//! The contents of a snapshot.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use crate::id::ObjectId;
 use crate::objects::Objects;
 use crate::workspace::{ancestors, is_below};
 
-/// What a snapshot holds, and what it says of the rest of the workspace.
+/// The contents of a snapshot, and the paths of the workspace that it does not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SnapshotListing {
     pub files: BTreeMap<Vec<u8>, SnapshotFile>,
     /// All directories that were walked, with their permissions; not the workspace itself.
     pub directories: BTreeMap<Vec<u8>, u32>,
-    /// What ignore rules left out; of a directory that is left out, nothing below it.
+    /// Paths left out by ignore rules; of a directory that is left out, nothing below it.
     pub ignored: BTreeSet<Vec<u8>>,
     pub left_out: BTreeMap<Vec<u8>, LeftOutEntry>,
     /// Digests of paths of which not even the name is kept.
@@ -48,7 +48,7 @@ impl FileKind {
         }
     }
 
-    /// Returns what git calls it.
+    /// Returns git's mode for it.
     pub fn git_mode(self) -> &'static str {
         match self {
             FileKind::File => "100644",
@@ -131,8 +131,8 @@ impl SnapshotListing {
         spared(path) || ancestors(path).any(spared)
     }
 
-    /// Returns whether two say the same of what is no file, the sizes of what was left out aside: they change all the
-    /// time.
+    /// Returns whether two listings are the same apart from files and from the sizes of paths that were left
+    /// out, which change all the time.
     pub fn says_the_same_beside_files(&self, other: &SnapshotListing) -> bool {
         let left_out = |listing: &SnapshotListing| {
             let entries = listing.left_out.iter();
@@ -152,7 +152,7 @@ impl SnapshotListing {
     }
 }
 
-/// Returns what stands for the name of a path that was redacted.
+/// Returns the digest that replaces the name of a redacted path.
 pub(crate) fn path_digest(path: &[u8]) -> String {
     blake3::hash(path).to_hex().to_string()
 }

@@ -44,7 +44,7 @@ impl<'a> Objects<'a> {
     ) -> Result<(), CheckpointError> {
         let streamed = self.try_stream(id, consume);
         if streamed.is_err() {
-            // What is left of the reply would be taken for the next one.
+            // The rest of the reply would be read as the next one.
             self.stop();
         }
         streamed

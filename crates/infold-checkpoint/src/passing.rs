@@ -1,4 +1,4 @@
-//! A snapshot that is there for a comparison, and goes with it.
+//! A temporary snapshot for a comparison.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,20 +15,20 @@ use crate::refs::Refs;
 use crate::repository::ShadowRepository;
 use crate::shadow::Shadow;
 
-/// Snapshots for comparisons are of no task.
+/// Snapshots for comparisons belong to no task.
 const PASSING_TASK: Uuid = Uuid::nil();
 
-/// What there was before a snapshot for a comparison.
+/// The state of the repository before a snapshot for a comparison.
 #[derive(Debug)]
 pub(crate) struct Passing {
-    /// What was known of files.
+    /// The metadata of known files.
     known_files: Option<Vec<u8>>,
     packs: BTreeSet<OsString>,
 }
 
 impl Shadow {
-    /// Takes a snapshot for a comparison. [`Shadow::drop_passing`] removes it; if that does not come to be, whoever opens
-    /// the checkpoints next does.
+    /// Takes a snapshot for a comparison. [`Shadow::drop_passing`] removes it; if that is not called, it is
+    /// removed when the checkpoints are next opened.
     pub fn passing_snapshot(&mut self) -> Result<SnapshotRef, CheckpointError> {
         let passing = Passing {
             known_files: last_snapshot::read_bytes(&self.repository.directory),
@@ -39,7 +39,7 @@ impl Shadow {
         Ok(taken.at)
     }
 
-    /// Removes the snapshot that was taken for a comparison, and what nothing else holds.
+    /// Removes the snapshot that was taken for a comparison, and objects that no other snapshot needs.
     pub fn drop_passing(&mut self) -> Result<(), CheckpointError> {
         match self.passing.take() {
             Some(passing) => self.repository.drop_passing(Some(passing)),
@@ -49,8 +49,8 @@ impl Shadow {
 }
 
 impl ShadowRepository {
-    /// Removes snapshots that were taken for comparisons, and what nothing else holds. `before` is none where a killed
-    /// process left them.
+    /// Removes snapshots that were taken for comparisons, and objects that no other snapshot needs. `before` is
+    /// none if a killed process left them.
     pub fn drop_passing(&mut self, before: Option<Passing>) -> Result<(), CheckpointError> {
         let refs = self.refs.iter().map(|(at, _)| at);
         let passing: Vec<SnapshotRef> = refs.filter(|at| at.task == PASSING_TASK).collect();

@@ -1,13 +1,13 @@
-//! What a restoration has to do.
+//! The steps of a restoration.
 
 use std::cmp::Reverse;
 
 use crate::listing::{SnapshotFile, SnapshotListing};
 use crate::workspace::ancestors;
 
-/// What a restoration has to do, given the snapshot of what is there and the one that is to be there.
+/// The steps that turn the current snapshot of a workspace into the one to restore.
 ///
-/// Whatever it names is in one of the two; nothing else is touched.
+/// Each path of a plan is in one of the two snapshots; no other path is touched.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RestorePlan {
     /// Files and links that the target does not have.
@@ -28,8 +28,8 @@ pub(crate) struct RestorePlan {
 const OWNER: u32 = 0o700;
 
 impl RestorePlan {
-    /// Plans how `now` becomes `target`. `is_ignored` says what the ignore rules leave out once those of the target are
-    /// back.
+    /// Plans how `now` becomes `target`. `is_ignored` returns whether the restored ignore rules of the target
+    /// leave a path out.
     pub fn new(
         now: &SnapshotListing,
         target: &SnapshotListing,
@@ -60,7 +60,7 @@ impl RestorePlan {
             if is_removable(path, true, target, is_ignored) {
                 plan.removed_directories.push(path.clone());
             }
-            // One that stays may have been made writable.
+            // A directory that stays may have been made writable.
             if mode & OWNER != OWNER {
                 plan.directory_modes.push((path.clone(), *mode));
             }
@@ -81,8 +81,9 @@ impl RestorePlan {
     }
 }
 
-/// Returns whether something that the target does not have is removed. It is if it stands where the target has something
-/// else; otherwise only if it was not ignored then, nor left out for another reason, nor is ignored by the rules of then.
+/// Returns whether a path that the target does not have is removed. It is if it is in the place of a path of
+/// the target; otherwise only if it was not ignored then, nor left out for another reason, nor is ignored by
+/// the rules of the target.
 fn is_removable(
     path: &[u8],
     is_directory: bool,

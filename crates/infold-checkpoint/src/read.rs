@@ -35,10 +35,10 @@ pub(crate) struct WorkspaceFile {
     pub known: KnownFile,
 }
 
-/// What came of reading a file once.
+/// The result of one attempt to read a file.
 enum ReadAttempt {
     Read(WorkspaceFile),
-    /// It changed meanwhile.
+    /// The file changed meanwhile.
     Again,
     Gone,
     LeftOut(LeftOutReason, Option<u64>),
@@ -213,7 +213,7 @@ impl FileReader<'_, '_> {
         })
     }
 
-    /// Returns what the last snapshot has of a file, if the contents are the same.
+    /// Returns the content of a file in the last snapshot, if it has this digest.
     fn content_of_digest(&self, path: &[u8], digest: &[u8; 32]) -> Option<EntryContent> {
         let base = self.base?;
         let known = base.files.get(path)?;
@@ -236,7 +236,7 @@ pub(crate) fn started<'a, 'b>(
 fn attempt_of(error: Errno, size: Option<u64>) -> ReadAttempt {
     match error {
         Errno::NOENT => ReadAttempt::Gone,
-        // It is a link by now.
+        // The file has been replaced by a link.
         Errno::LOOP => ReadAttempt::Again,
         _ => ReadAttempt::LeftOut(LeftOutReason::Unreadable, size),
     }

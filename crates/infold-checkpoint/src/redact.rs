@@ -20,21 +20,21 @@ use crate::objects::Objects;
 use crate::repository::{ShadowRepository, claimed_by};
 use crate::workspace::to_path;
 
-/// Names a content or a path of snapshots, without saying what it is: `content:…` or `path:…`.
+/// Identifies a content or a path of snapshots without revealing it: `content:…` or `path:…`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId(BlobName);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum BlobName {
     Content(ObjectId),
-    /// By its digest.
+    /// The digest of the path.
     Path(String),
 }
 
 /// Something in snapshots that was looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundBlob {
-    /// By which [`Checkpoints::drop_blobs`] takes it out.
+    /// The id for [`Checkpoints::drop_blobs`].
     pub id: BlobId,
     /// The workspace that the snapshots are of.
     pub workspace: PathBuf,
@@ -44,12 +44,12 @@ pub struct FoundBlob {
     pub paths: Vec<PathBuf>,
 }
 
-/// What was taken out of snapshots.
+/// The result of removing contents from snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// How many snapshots were written anew.
+    /// The number of snapshots that were rewritten.
     pub snapshots: u64,
-    /// Damaged repositories that were set aside: they cannot be searched, and may still hold it.
+    /// Damaged repositories that were set aside: they cannot be searched, and may still hold the contents.
     pub set_aside: Vec<PathBuf>,
 }
 
@@ -116,7 +116,7 @@ impl ShadowRepository {
         matches: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<Vec<FoundBlob>, CheckpointError> {
         let mut objects = Objects::new(&self.git);
-        // What was looked at, and whether it matched.
+        // The blobs looked at, and whether each matched.
         let mut seen: BTreeMap<BlobId, bool> = BTreeMap::new();
         let mut found: BTreeMap<BlobId, FoundBlob> = BTreeMap::new();
         let mut listings: BTreeMap<ObjectId, Vec<(BlobId, Vec<u8>)>> = BTreeMap::new();
@@ -167,7 +167,7 @@ impl ShadowRepository {
         Ok(found.into_values().collect())
     }
 
-    /// Takes contents and paths out of all snapshots. Returns how many were written anew.
+    /// Removes contents and paths from all snapshots. Returns the number of rewritten snapshots.
     fn drop_blobs(&mut self, ids: &BTreeSet<&BlobId>) -> Result<u64, CheckpointError> {
         let mut snapshots: BTreeMap<ObjectId, Vec<SnapshotRef>> = BTreeMap::new();
         for (at, commit) in self.refs.iter() {
@@ -188,7 +188,7 @@ impl ShadowRepository {
             return Ok(0);
         }
         replace_file(&pruning, b"")?;
-        // It has the paths and the digests of contents.
+        // The file contains the paths and the digests of contents.
         LastSnapshot::remove(&self.directory)?;
         let mut count = 0;
         if !changes.is_empty() {

@@ -9,10 +9,10 @@ use uuid::Uuid;
 use crate::error::CheckpointError;
 use crate::id::{ObjectId, SnapshotRef};
 
-/// Which snapshots there are, and their commits.
+/// The snapshots, and their commits.
 ///
-/// They are read from git's files, which are text; a process for each look would take longer than a snapshot. Only git
-/// writes them.
+/// They are read from git's files, which are text, because a process for each read would take longer than a
+/// snapshot. Only git writes them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Refs(BTreeMap<SnapshotRef, ObjectId>);
 
@@ -145,6 +145,6 @@ fn parse_name(name: &str) -> Option<SnapshotRef> {
         task: task.parse().ok()?,
         number: number.parse().ok()?,
     };
-    // One spelling alone, so that no two names are one snapshot.
+    // Only the canonical spelling is accepted, so that no two names are one snapshot.
     (name_of(at) == name).then_some(at)
 }

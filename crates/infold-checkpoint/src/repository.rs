@@ -22,7 +22,7 @@ use crate::refs::{self, Refs};
 pub(crate) struct ShadowRepository {
     /// The path of the workspace.
     pub workspace: PathBuf,
-    /// Where the repository and what belongs to it are.
+    /// The directory of the repository and its sidecar files.
     pub directory: PathBuf,
     pub git: Git,
     pub refs: Refs,
@@ -37,15 +37,15 @@ pub(crate) struct ShadowRepository {
 /// The name of the repository in the directory of a workspace.
 pub(crate) const REPOSITORY: &str = "repo.git";
 
-/// What is called so was set aside.
+/// The prefix of repositories that were set aside.
 pub(crate) const TORN_PREFIX: &str = "torn-checkpoints-";
 
-/// In which file the path of the workspace stands.
+/// The file with the path of the workspace.
 const WORKSPACE_FILE: &str = "workspace";
 const FLOOR_FILE: &str = "floor";
 const DAMAGED_FILE: &str = "damaged";
 
-/// What stands in files that git writes when it makes a repository.
+/// The contents of files that git writes when it creates a repository.
 const HEAD: &str = "ref: refs/heads/main\n";
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
 
@@ -102,7 +102,7 @@ impl ShadowRepository {
         SnapshotListing::read(&self.git, &mut Objects::new(&self.git), commit)
     }
 
-    /// Reads what is there, and makes what is missing.
+    /// Opens the repository, and creates missing parts.
     fn load(&mut self) -> Result<(), CheckpointError> {
         let repository = self.directory.join(REPOSITORY);
         if repository.exists() {
@@ -120,7 +120,7 @@ impl ShadowRepository {
         Ok(())
     }
 
-    /// Puts right what costs no snapshot, or one alone: files that git writes once, and refs that name no object.
+    /// Repairs damage that costs one snapshot at most: files that git writes once, and refs without an object.
     fn mend(&mut self) -> Result<(), CheckpointError> {
         let repository = self.git.directory().to_owned();
         for (name, text) in [("HEAD", HEAD), ("config", CONFIG)] {
@@ -156,7 +156,7 @@ impl ShadowRepository {
         Ok(())
     }
 
-    /// Returns what shows at once that the repository is damaged.
+    /// Returns the damage that a quick check finds.
     fn cheap_damage(&self) -> Option<String> {
         let repository = self.git.directory();
         if let Ok(what) = fs::read_to_string(self.directory.join(DAMAGED_FILE)) {
@@ -167,7 +167,7 @@ impl ShadowRepository {
                 return Some(format!("`{name}` is missing"));
             }
         }
-        // Only what git itself wrote there: a configuration could name programs.
+        // Accept only a configuration that git itself wrote, because another one could name programs.
         let config = fs::read_to_string(repository.join("config")).unwrap_or_default();
         if !config.contains("bare = true") {
             return Some("its configuration is not what git wrote".to_owned());
@@ -210,7 +210,7 @@ impl ShadowRepository {
         CheckpointError::Damaged { dir, what }
     }
 
-    /// Lets git read every object. Returns what it found to be damaged.
+    /// Lets git check every object. Returns the damage that it found.
     fn check(&self) -> Result<Option<String>, CheckpointError> {
         let checked = self.git.read(
             "check the checkpoints",
@@ -286,7 +286,8 @@ impl ShadowRepository {
         fs::rename(&new, &repository).map_err(io)
     }
 
-    /// Removes what processes left that were killed. None is left that still writes: each of git's has the lock, too.
+    /// Removes the leftovers of killed processes. No process still writes, because each of git's has the lock,
+    /// too.
     pub fn remove_leftovers(&self) {
         remove_crash_reports(&self.git);
         let repository = self.git.directory();
@@ -296,7 +297,7 @@ impl ShadowRepository {
     }
 }
 
-/// Removes what git calls its temporary files and locks.
+/// Removes git's temporary files and locks.
 fn remove_temporary(directory: &Path, is_recursive: bool) {
     let Ok(entries) = fs::read_dir(directory) else {
         return;

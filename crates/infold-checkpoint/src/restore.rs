@@ -1,4 +1,4 @@
-//! Brings a workspace back to what a snapshot holds.
+//! Restores a workspace from a snapshot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -24,26 +24,27 @@ use crate::workspace::to_path;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "`Shadow::finish_restore` carries it out, `Shadow::abandon_restore` drops it"]
 pub struct PreparedRestore {
-    /// What the workspace is now.
+    /// The snapshot of the current workspace.
     pub from: Snapshot,
 }
 
-/// What a restoration did.
+/// The result of a restoration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// How many files and links were written.
     pub written: u64,
     /// How many were removed.
     pub removed: u64,
-    /// Of how many files only the permissions were set.
+    /// The number of files of which only the permissions were set.
     pub modes_set: u64,
-    /// What stayed as it is although the snapshot has something else there, or nothing.
+    /// Paths that stay as they are although they differ from the snapshot.
     pub kept: Vec<Kept>,
-    /// What the snapshot has and is not there now, because of what was kept.
+    /// Paths of the snapshot that were not restored because of those kept.
     pub not_restored: Vec<PathBuf>,
-    /// Snapshots of what others changed while the files were restored, if they did. They hold what was overwritten.
+    /// Snapshots of files that other processes changed during the restoration, if there are any. They hold what
+    /// was overwritten.
     pub saved: Vec<SnapshotRef>,
-    /// What others changed meanwhile and was overwritten.
+    /// Paths that other processes changed during the restoration and that were overwritten.
     pub overwritten: Vec<PathBuf>,
 }
 
@@ -56,28 +57,29 @@ pub struct Kept {
     pub why: KeptReason,
 }
 
-/// Why a restoration left something as it is.
+/// The reason why a restoration left a path as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptReason {
-    /// It was left out of the snapshot of what was there.
+    /// It was left out of the snapshot of the current files.
     LeftOut(LeftOutReason),
     /// Ignore rules leave it out.
     Ignored,
-    /// A directory with something in it that no snapshot holds.
+    /// A directory with an entry that no snapshot holds.
     NotEmpty,
-    /// It was made or changed meanwhile.
+    /// It was created or changed meanwhile.
     Changed,
     /// The snapshot of it cannot be read.
     Damaged,
-    /// The system refused; what it said.
+    /// The system refused, with this error.
     Refused(String),
 }
 
 impl Shadow {
-    /// Takes a snapshot of what is there, and writes down that the workspace is to become what `to` holds. `id` is what
-    /// the caller knows the restoration by; `above` is as for [`Shadow::snapshot`].
+    /// Takes a snapshot of the current files, and records that the workspace is to become that of `to`. `id`
+    /// identifies the restoration to the caller; `above` is as for [`Shadow::snapshot`].
     ///
-    /// Nothing is changed until [`Shadow::finish_restore`], which whoever opens the checkpoints next can call as well.
+    /// Nothing is changed until [`Shadow::finish_restore`], which any process that opens the checkpoints later
+    /// can call as well.
     pub fn prepare_restore(
         &mut self,
         id: &str,
@@ -102,7 +104,7 @@ impl Shadow {
         Ok(PreparedRestore { from })
     }
 
-    /// Lists what a restoration does: what differs between two snapshots, without the files that it leaves because they
+    /// Lists the changes that a restoration makes: the differences between two snapshots, without files that
     /// were ignored when `to` was taken, or are by its rules.
     pub fn planned_changes(
         &self,
@@ -148,7 +150,7 @@ impl Shadow {
         journal.remove()
     }
 
-    /// Brings the workspace back to what a snapshot holds, after a snapshot of what is there.
+    /// Restores the workspace from a snapshot, after a snapshot of the current files.
     pub fn restore(
         &mut self,
         id: &str,
@@ -186,7 +188,7 @@ impl Shadow {
         let mut restored = carry_out.finish(&plan)?;
         let mut changed = changed;
         while !changed.is_empty() {
-            // One snapshot has one file at a path.
+            // A snapshot can contain only one file for each path.
             let mut paths = BTreeSet::new();
             let (batch, rest): (Vec<_>, Vec<_>) = changed
                 .into_iter()

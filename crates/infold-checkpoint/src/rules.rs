@@ -22,7 +22,8 @@ pub(crate) struct DirectoryRules {
 /// The repository that a directory belongs to.
 #[derive(Debug, Default)]
 struct EnclosingRepository {
-    /// What stands before a path in the workspace to make it one of the repository, if that is around the workspace.
+    /// The prefix that turns a path of the workspace into one of the repository, if that encloses the
+    /// workspace.
     above: Vec<u8>,
     /// The directory in the workspace, with a slash at its end, if the repository is in the workspace.
     below: Vec<u8>,
@@ -90,7 +91,7 @@ impl DirectoryRules {
                 Tracked::No
             };
         }
-        // What was tracked as a file and is a directory by now is not tracked.
+        // A path that was tracked as a file and is now a directory is not tracked.
         match (tracked.is_submodule(&path), tracked.any_below(&path)) {
             (true, _) => Tracked::Itself,
             (false, true) => Tracked::Below,

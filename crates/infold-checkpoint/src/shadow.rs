@@ -54,7 +54,7 @@ impl Shadow {
         })
     }
 
-    /// Says what was wrong with the checkpoints when they were opened or used, and what was done about it.
+    /// Returns the problem that was found when the checkpoints were opened or used, and how it was handled.
     pub fn warning(&self) -> Option<&str> {
         self.repository.warning()
     }
@@ -107,7 +107,7 @@ fn read_journal(
                 return Ok(Some(journal));
             }
             if !StagingDir::exists(workspace, &pending.id) {
-                // Nothing had begun, and the snapshots are gone on purpose.
+                // The restoration had not begun, and its snapshots were removed on purpose.
                 journal.remove()?;
                 return Ok(None);
             }

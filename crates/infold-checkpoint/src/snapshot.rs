@@ -28,11 +28,11 @@ pub struct Snapshot {
     pub at: SnapshotRef,
     /// Whether it was taken now.
     pub is_new: bool,
-    /// What has changed since the task's last one.
+    /// The changes since the task's previous snapshot.
     pub changes: ChangeCounts,
     /// How many files and links it holds.
     pub files: u64,
-    /// What is not part of it, ignored files aside.
+    /// Paths that are not part of it, except ignored files.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -75,7 +75,7 @@ impl Shadow {
     ) -> Result<(Snapshot, SnapshotListing), CheckpointError> {
         let taken = self.try_snapshot(task, above, with_files_of);
         if let Err(CheckpointError::Full { .. }) = &taken {
-            // What was written of it fills the disk for everybody else.
+            // The leftovers of this snapshot fill the disk for all other processes.
             self.repository.remove_leftovers();
         }
         match taken {
@@ -113,7 +113,7 @@ impl Shadow {
             }
         };
         if !last_is_base && let Some(import) = reading.import.take() {
-            // Only the ids of what is new tell whether it is what the task's last snapshot has.
+            // Only the ids of new objects show whether they equal those of the task's last snapshot.
             reading.resolve(&import.finish()?)?;
         }
         let counts = ChangeCounts::between(&last_listing.files, &reading.files);
@@ -137,7 +137,7 @@ impl Shadow {
         let snapshot = reading.snapshot(at, true, counts);
         let written = self.write_snapshot(at, base.as_ref(), reading)?;
         self.repository.refs.insert(at, written.commit);
-        // A snapshot counts from here on, whatever becomes of what is derived from it.
+        // The snapshot is valid from here on, even if derived files cannot be written.
         if written.save(&self.repository.directory).is_err() {
             LastSnapshot::remove(&self.repository.directory)?;
         }
@@ -190,7 +190,8 @@ impl Shadow {
         SnapshotRef { task, number }
     }
 
-    /// Takes a snapshot of what a restoration took out of the workspace, beside what was there before.
+    /// Takes a snapshot of the files that a restoration took out of the workspace, in addition to the one
+    /// before it.
     pub(crate) fn save_taken(
         &mut self,
         pending: &PendingRestore,
@@ -251,7 +252,7 @@ impl Shadow {
         Ok(at)
     }
 
-    /// Fails unless a snapshot gives back what was taken out, byte for byte.
+    /// Fails unless a snapshot can restore the files that were taken out, byte for byte.
     fn check_saved(
         &self,
         at: SnapshotRef,
@@ -267,7 +268,7 @@ impl Shadow {
                 None => false,
             };
             if !is_saved {
-                // It changed again, or what git had under its id is something else.
+                // The file changed again, or git's object of this id is a different one.
                 let what = std::io::Error::other("it changed while it was read");
                 return Err(CheckpointError::io("read", name, what));
             }
@@ -275,7 +276,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// Writes what was read as a snapshot.
+    /// Writes a reading as a snapshot.
     fn write_snapshot(
         &self,
         at: SnapshotRef,
@@ -306,7 +307,7 @@ impl Shadow {
 }
 
 impl WorkspaceReading<'_> {
-    /// Replaces what is being written by its ids.
+    /// Replaces marks of objects that were being written by their ids.
     fn resolve(&mut self, imported: &ImportedCommit) -> Result<(), CheckpointError> {
         for file in self.files.values_mut() {
             file.content = EntryContent::Known(imported.id(file.content)?);
@@ -314,7 +315,7 @@ impl WorkspaceReading<'_> {
         Ok(())
     }
 
-    /// Returns whether a listing says the same; that of what is being written is not known yet.
+    /// Returns whether a listing is the same; objects that are being written have no known id yet.
     fn says_the_same(&self, listing: &SnapshotListing) -> bool {
         let files = self.files.iter().zip(&listing.files);
         self.files.len() == listing.files.len()
@@ -368,7 +369,7 @@ impl WorkspaceReading<'_> {
         })
     }
 
-    /// Returns what has to be written so that the tree of a base becomes that of this reading.
+    /// Returns the change that turns the tree of a base into that of this reading.
     fn change_from(&self, base: Option<&LastSnapshot>) -> TreeChange {
         let empty = BTreeMap::new();
         let before = base.map_or(&empty, |base| &base.listing.files);

@@ -26,12 +26,12 @@ pub(crate) struct StagingDir {
     name: String,
 }
 
-/// What a file in the directory is.
+/// The state of a file in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It is being written; nobody else has ever had it.
+    /// It is being written, and no other process has opened it.
     Partial,
-    /// It is whole; after an exchange it is what was in its place.
+    /// It is complete; after an exchange, it is the file that was in its place.
     Whole,
     /// It was in the workspace.
     Taken,
@@ -83,14 +83,14 @@ impl StagingDir {
         self.handle.as_fd()
     }
 
-    /// Returns what a file is called that belongs to a path of the workspace.
+    /// Returns the name of the file for a path of the workspace.
     pub fn file_name(path: &[u8], stage: Stage) -> OsString {
         let digest = blake3::hash(path).to_hex();
         let end = STAGES.iter().find(|(known, _)| *known == stage);
         format!("{}{}", &digest[..32], end.map_or("", |(_, end)| end)).into()
     }
 
-    /// Returns what a file is by its name: the beginning that stands for a path, and the stage.
+    /// Parses the name of a file: the prefix derived from its path, and the stage.
     pub fn parse(name: &OsStr) -> Option<(&str, Stage)> {
         let (digest, end) = name.to_str()?.split_once('.')?;
         let mut stages = STAGES.iter();
@@ -150,7 +150,7 @@ impl StagingDir {
         }
     }
 
-    /// Removes the directory, unless something is in it.
+    /// Removes the directory, unless it has entries.
     pub fn remove(&self, workspace: &WorkspaceDir) -> Result<(), Errno> {
         unlinkat(workspace.handle(), &self.name, AtFlags::REMOVEDIR)
     }
@@ -215,7 +215,7 @@ fn are_equal(contents: &mut dyn Read, there: &mut File) -> Result<bool, Checkpoi
     Ok(is_equal && matches!(there.read(&mut right), Ok(0)))
 }
 
-/// Puts an entry where nothing is. Fails with `EXIST` if something is there.
+/// Moves an entry to a free name. Fails with `EXIST` if the name is taken.
 pub(crate) fn move_to_free(
     from: BorrowedFd<'_>,
     from_name: &OsStr,

@@ -1,11 +1,11 @@
-//! What the system says of a file beside its contents.
+//! Metadata of files, from the file system.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Stat};
 
-/// What the system says of a file. As long as it stays the same, so do the contents, unless it was changed within the
-/// same tick of the file system's clock: [`FileStat::is_settled`].
+/// The metadata of a file. As long as it stays the same, so do the contents, unless they were changed within
+/// the same tick of the file system's clock: [`FileStat::is_settled`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStat {
     pub device: u64,

@@ -71,9 +71,9 @@ impl TargetRules<'_, '_> {
                     None
                 }
             },
-            // It will be removed.
+            // The file will be removed.
             None if self.now.files.contains_key(&path) => None,
-            // It is ignored itself, and stays.
+            // The file is ignored itself, and stays.
             None => {
                 let handle = self.workspace.directory(directory).ok()?;
                 read_ignore_file(handle.as_fd())

@@ -7,7 +7,7 @@ use crate::workspace::is_below;
 #[derive(Debug, Default)]
 pub(crate) struct TrackedPaths(Vec<(Vec<u8>, bool)>);
 
-/// What an entry begins with: times, device, inode, mode, owner and size.
+/// The size of the fixed fields at the start of an entry: times, device, inode, mode, owner and size.
 const STAT_BYTES: usize = 40;
 const MODE_AT: usize = 24;
 const SUBMODULE: [u8; 4] = 0o160_000_u32.to_be_bytes();
@@ -15,8 +15,8 @@ const SUBMODULE: [u8; 4] = 0o160_000_u32.to_be_bytes();
 impl TrackedPaths {
     /// Reads an index, versions 2 to 4. None if it is damaged or of another kind.
     ///
-    /// Git itself is not asked: what it does with an index depends on the configuration of the repository, which can
-    /// name programs.
+    /// Git itself is not used: its handling of an index depends on the configuration of the repository, which
+    /// can name programs.
     pub fn parse(index: &[u8]) -> Option<TrackedPaths> {
         // The hash of objects has 20 bytes, or 32: the index does not say which.
         parse(index, 20).or_else(|| parse(index, 32))
@@ -135,7 +135,7 @@ fn number(rest: &mut &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(*number))
 }
 
-/// Reads a number of seven bits a byte, each but the last one less by one than what it stands for.
+/// Reads a number of seven bits a byte, of which each but the last is stored less one.
 fn variable_length(rest: &mut &[u8]) -> Option<usize> {
     let mut value = 0usize;
     for at in 0..9 {

@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 
 use crate::tracked::{TrackedPaths, shared_index};
 
-/// What of a repository decides which files are ignored.
+/// The parts of a repository that decide which files are ignored.
 #[derive(Debug, Default)]
 pub(crate) struct UserRepository {
     /// The text of `info/exclude`.
@@ -83,7 +83,7 @@ fn tracked(git_directory: &Path) -> Option<TrackedPaths> {
     if let Some(digest) = shared_index(&index) {
         let shared = git_directory.join(format!("sharedindex.{digest}"));
         let shared = read_limited(&shared, MAX_INDEX_BYTES);
-        // Those that the smaller index removes count, too: what is kept too much is no loss.
+        // Paths that the smaller index removes count as tracked, too: keeping too many files does no harm.
         if let Some(shared) = shared.and_then(|index| TrackedPaths::parse(&index)) {
             tracked.merge(shared);
         }

@@ -26,14 +26,14 @@ pub(crate) struct WalkedFile<'a> {
     pub stat: FileStat,
 }
 
-/// What is walked.
+/// The parameters of a walk.
 pub(crate) struct WorkspaceWalkOptions<'a> {
     pub workspace: &'a WorkspaceDir,
     /// The file of ignore rules that the user has for all repositories.
     pub user_excludes: Option<&'a Path>,
     /// Where the contexts are: a directory that is never part of a snapshot.
     pub contexts: Option<FileStat>,
-    /// Another snapshot: what it holds is walked even if it is ignored by now.
+    /// Another snapshot: its files are walked even if they are ignored now.
     pub with_files_of: Option<&'a SnapshotListing>,
 }
 
@@ -41,10 +41,10 @@ pub(crate) struct WorkspaceWalkOptions<'a> {
 pub(crate) type VisitFile<'a> =
     dyn FnMut(&WalkedFile<'_>) -> Result<Option<LeftOutEntry>, CheckpointError> + 'a;
 
-/// What a directory is called in which a restoration keeps its files.
+/// The prefix of the directory in which a restoration keeps its files.
 pub(crate) const STAGING_PREFIX: &str = ".infold-restore-";
 
-/// How deep a walk goes: each level holds a directory open.
+/// The most levels of a walk: each level holds a directory open.
 const MAX_DEPTH: usize = 200;
 
 /// Calls `visit` for each file and link that ignore rules do not leave out, and returns all else of a listing. Links
@@ -90,7 +90,7 @@ struct Directory {
     handle: OwnedFd,
     path: Vec<u8>,
     rules: DirectoryRules,
-    /// Whether a rule leaves it out, so that only what is tracked in it counts.
+    /// Whether a rule leaves it out, so that only tracked files in it count.
     is_ignored: bool,
     depth: usize,
 }
@@ -108,7 +108,7 @@ impl WorkspaceWalk<'_, '_> {
             let path = join(&directory.path, &name);
             match statat(&directory.handle, &name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => self.entry(directory, &name, path, FileStat::of(&stat))?,
-                // It was removed meanwhile.
+                // The directory was removed meanwhile.
                 Err(Errno::NOENT) => {}
                 Err(_) => self.leave_out(path, LeftOutReason::Unreadable, None),
             }
@@ -187,7 +187,7 @@ impl WorkspaceWalk<'_, '_> {
             opened.and_then(|handle| names_of(handle.as_fd()).map(|names| (handle, names)));
         let (handle, names) = match listed {
             Ok(listed) => listed,
-            // It was removed or replaced meanwhile.
+            // The entry was removed or replaced meanwhile.
             Err(Errno::NOENT) => return Ok(()),
             Err(_) => {
                 self.leave_out(path, LeftOutReason::Unreadable, None);
@@ -214,8 +214,7 @@ impl WorkspaceWalk<'_, '_> {
         self.entries(&directory, names)
     }
 
-    /// Returns whether something that is ignored is walked because another snapshot holds it, or holds files below a
-    /// path where now a file stands.
+    /// Returns whether an ignored path is walked because another snapshot has it, or has files below it.
     fn is_wanted(&self, path: &[u8], is_directory: bool) -> bool {
         let Some(wanted) = self.options.with_files_of else {
             return false;
@@ -239,8 +238,8 @@ impl WorkspaceWalk<'_, '_> {
     }
 }
 
-/// Returns whether git can keep a name: it refuses what another system could take for `.git`, and links that it would
-/// read as its own files.
+/// Returns whether git can keep a name: it refuses names that another system could take for `.git`, and links
+/// that it would read as its own files.
 fn is_name_for_git(name: &OsStr, kind: FileType) -> bool {
     let name = name.as_bytes();
     let is_link = kind == FileType::Symlink;
@@ -248,7 +247,7 @@ fn is_name_for_git(name: &OsStr, kind: FileType) -> bool {
     !(is_refused(b".git") || is_link && is_refused(b".gitmodules"))
 }
 
-/// Returns the names of what is in a directory.
+/// Returns the names of the entries of a directory.
 pub(crate) fn names_of(directory: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(directory)? {

@@ -76,7 +76,7 @@ impl WorkspaceDir {
         Ok(WorkspaceDir { path, handle })
     }
 
-    /// Returns what tells the directory of the contexts from others.
+    /// Returns the metadata that identifies the directory of the contexts.
     pub fn contexts_stat(contexts: &Path) -> Option<FileStat> {
         let stat = rustix::fs::stat(contexts).ok()?;
         Some(FileStat::of(&stat))

@@ -6,7 +6,7 @@ use crate::rules::IgnoreRules;
 
 /// The rules that hold in a directory: its own, and those of the directories above it.
 ///
-/// A repository within another begins with an empty chain. Whoever has one can keep it: it never changes.
+/// A repository within another begins with an empty chain. A chain is immutable and cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct RuleChain(Option<Rc<RuleLink>>);
 

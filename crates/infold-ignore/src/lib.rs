@@ -1,8 +1,8 @@
-//! Which paths git's ignore rules leave out.
+//! Decides which paths git's ignore rules leave out.
 //!
-//! The rules of one `.gitignore` are [`IgnoreRules`]; those of a whole walk, with the directories above and the files
-//! that hold everywhere, are a [`RuleChain`]. What they say is what `git check-ignore` says, byte for byte, whatever a
-//! pattern is: matching takes time proportional to the length of the pattern and of the path.
+//! The rules of one `.gitignore` are [`IgnoreRules`]; those of a whole walk, with the directories above and the
+//! global files, are a [`RuleChain`]. The results are those of `git check-ignore`, byte for byte, for any
+//! pattern; matching takes time proportional to the length of the pattern and of the path.
 //!
 //! ```
 //! use infold_ignore::IgnoreRules;

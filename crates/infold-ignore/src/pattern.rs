@@ -214,7 +214,7 @@ fn named_class(name: &[u8]) -> Option<fn(u8) -> bool> {
         b"lower" => |byte| byte.is_ascii_lowercase(),
         b"print" => |byte| byte.is_ascii_graphic() || byte == b' ',
         b"punct" => |byte| byte.is_ascii_punctuation(),
-        // What git's own table says, which knows neither vertical tab nor form feed.
+        // Git's own table contains neither vertical tab nor form feed.
         b"space" => |byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'),
         b"upper" => |byte| byte.is_ascii_uppercase(),
         b"xdigit" => |byte| byte.is_ascii_hexdigit(),

@@ -46,7 +46,7 @@ impl IgnoreRules {
 
     /// Says whether a path, relative to the directory of the file, is left out; none if no rule is about it.
     ///
-    /// What is in a directory that is left out is left out with it: that is for the caller to know.
+    /// Entries of an excluded directory are excluded with it: the caller has to check the directories above.
     pub fn verdict(&self, path: &[u8], is_directory: bool) -> Option<bool> {
         let name = match path.iter().rposition(|byte| *byte == b'/') {
             Some(slash) => &path[slash + 1..],
@@ -162,7 +162,7 @@ fn without_trailing_spaces(line: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// What `git check-ignore` (2.47) says of each path under the rules.
+    /// The expected results are those of `git check-ignore` (2.47) for each path.
     #[test]
     fn rules_are_those_of_git() {
         let rules = IgnoreRules::parse(

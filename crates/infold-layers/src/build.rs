@@ -1,4 +1,4 @@
-//! Chooses what of a state is shown within a limit, and why the rest is not.
+//! Selects the parts of a state that fit a limit, with a reason for each part that is left out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -9,7 +9,7 @@ use crate::element::{ROOT, closing, containers, document, line, opening};
 use crate::rank::{ItemRank, rank, scores};
 use crate::{DocumentPart, Field, FieldForm, LayerItem, LayerState, Priority, Shares, relevance};
 
-/// So much of what a caller allows is used: other tokenizers count a little more.
+/// The percentage of the caller's limit that is used, because other tokenizers may count a little more.
 const USED_PERCENT: u64 = 90;
 /// A text is not condensed to fewer tokens: too little would be left of it.
 const MIN_CONDENSED_TOKENS: u64 = 24;
@@ -56,19 +56,19 @@ impl BuildRequest<'_> {
     }
 }
 
-/// A document, and what became of each item.
+/// A document, and the decision about each item.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// The tokens of the document.
     pub tokens: u64,
     /// The most it could have.
     pub limit: u64,
-    /// What became of each item, in the order of the document.
+    /// The decision about each item, in the order of the document.
     pub decisions: Vec<Decision>,
     lines: Vec<(Field, String)>,
 }
 
-/// What became of one item, and why.
+/// The decision about one item, with its reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// Its field.
@@ -79,23 +79,23 @@ pub struct Decision {
     pub tokens: u64,
     /// How well it matches the goal, where that counts.
     pub relevance: Option<f64>,
-    /// What became of it.
+    /// The outcome.
     pub verdict: Verdict,
 }
 
-/// What became of an item.
+/// The outcome of the decision about an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is in.
+    /// It is included.
     In,
-    /// It is in, shortened from so many tokens.
+    /// It is included in a shortened form.
     Condensed {
-        /// What it had.
+        /// Its tokens before.
         from: u64,
     },
-    /// It does not fit beside those ranked before it, which left so many tokens.
+    /// It does not fit beside the items ranked before it.
     NoRoom {
-        /// What was left.
+        /// The tokens that were left.
         left: u64,
     },
     /// It matches the goal too little.
@@ -105,7 +105,7 @@ pub enum Verdict {
 /// Why there is no document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// What must be shown whole does not fit.
+    /// Layers that must be shown whole do not fit.
     #[error(
         "system and task layers need {needed} tokens, and a limit of {max_tokens} leaves {limit} for them: {} are missing",
         needed - limit
@@ -113,9 +113,9 @@ pub enum BuildError {
     TooSmall {
         /// The tokens of the critical layers.
         needed: u64,
-        /// What could be used.
+        /// The tokens available to them.
         limit: u64,
-        /// What the caller has.
+        /// The limit of the caller.
         max_tokens: u64,
     },
 }
@@ -134,11 +134,12 @@ impl Built {
     }
 }
 
-/// Chooses what of a state is shown within a limit.
+/// Selects the parts of a state that fit a limit.
 ///
-/// Critical parts are taken whole; those of high priority have their shares and what the ones before left; those of medium
-/// priority share the rest in proportion; what is left after that goes to whatever still fits, in the same order. Within a
-/// part items are taken by their own priority, then by relevance, then the newest first; one that does not fit is skipped.
+/// Critical parts are included as a whole; those of high priority have their shares and the remainder of the
+/// ones before; those of medium priority divide the rest in proportion; the remaining tokens are given to any
+/// item that still fits, in the same order. Within a part, items are selected by their own priority, then by
+/// relevance, then the newest first; one that does not fit is skipped.
 pub fn build(state: &LayerState, request: &BuildRequest<'_>) -> Result<Built, BuildError> {
     let mut builder = Builder::new(state, request);
     builder.take_critical()?;
@@ -265,7 +266,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Takes what fits of a part, within a budget and what is left; returns what it took.
+    /// Selects the items of a part that fit a budget and the remaining tokens; returns the tokens used.
     fn take_part(&mut self, part: DocumentPart, budget: u64) -> u64 {
         let places = self.ranking.get(&part).cloned().unwrap_or_default();
         let mut used = 0;
@@ -309,7 +310,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Gives what nothing else needs to texts that were shortened.
+    /// Gives the remaining tokens to texts that were shortened.
     fn lengthen_condensed(&mut self) {
         for at in self.condensed() {
             let Some(Verdict::Condensed { from }) = self.candidates[at].verdict else {
@@ -354,7 +355,7 @@ impl<'a> Builder<'a> {
             .collect()
     }
 
-    /// Shortens a text that does not fit to what fits; returns what it costs then.
+    /// Shortens a text to the room that there is; returns its tokens then.
     fn condense(&mut self, at: usize, room: u64) -> Option<u64> {
         let candidate = &self.candidates[at];
         if candidate.field.form() != FieldForm::Text {
@@ -409,7 +410,7 @@ impl<'a> Builder<'a> {
         let field = self.candidates[at].field;
         if self.unopened.get(&field) != Some(&0) {
             self.containers.extend(paths(field));
-            // Other fields may stand in the same elements.
+            // Other fields may use the same elements.
             self.unopened.clear();
         }
     }

@@ -1,4 +1,4 @@
-//! Changes of a layered state: what they are, and who may make them.
+//! Changes of a layered state, and who may make them.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -52,9 +52,9 @@ pub enum ChangeError {
     Value {
         /// The field.
         field: Field,
-        /// What it holds.
+        /// The expected kind of value.
         expected: String,
-        /// What was given.
+        /// The given value.
         value: String,
     },
     /// The field holds one text, not a list.
@@ -102,12 +102,12 @@ impl Default for Transitions {
 }
 
 impl Transitions {
-    /// Replaces what may follow a phase.
+    /// Replaces the phases that may follow a phase.
     pub fn allow(&mut self, from: &str, to: Vec<String>) {
         self.followers.insert(from.to_owned(), to);
     }
 
-    /// Sets the phase from which a model goes where the state has none: the one in force.
+    /// Sets the initial phase, from which a model's first transition starts if the state has none.
     pub fn start_at(&mut self, phase: &str) {
         self.start = Some(phase.to_owned());
     }
@@ -204,7 +204,7 @@ impl LayerState {
         }
         match change {
             Change::Set(Field::Phase, items) => match items.first() {
-                // That there is no such phase is said first.
+                // An unknown phase is reported first.
                 Some(to) if !PHASES.contains(&to.text.as_str()) => Ok(()),
                 Some(to) => transitions.check(self.text(Field::Phase), &to.text),
                 None => Err(ChangeError::Forbidden(field)),

@@ -12,9 +12,9 @@ pub fn encode_changes(changes: &[Change]) -> String {
     format!("[{}]", changes.join(","))
 }
 
-/// Reads what [`encode_changes`] wrote; none if it is anything else.
+/// Reads the output of [`encode_changes`]; none for any other JSON.
 ///
-/// A field that a version does not know is left out, so that an older one still shows the rest.
+/// An unknown field is left out, so that an older version still shows the rest.
 pub fn decode_changes(json: Json<'_>) -> Option<Vec<Change>> {
     let mut changes = Vec::new();
     for change in json.elements() {

@@ -5,17 +5,17 @@ use crate::{Attribute, DocumentPart};
 /// A layer of the state. The higher its number, the sooner it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// L0: what always holds.
+    /// L0: permanent rules.
     System,
-    /// L1: what was asked for.
+    /// L1: the request.
     Task,
-    /// L2: what is going on.
+    /// L2: the current run.
     Runtime,
-    /// L3: what was learned.
+    /// L3: learned facts.
     Memory,
-    /// L4: what was seen.
+    /// L4: observations.
     Evidence,
-    /// L5: what is being worked on.
+    /// L5: the current work.
     Work,
 }
 

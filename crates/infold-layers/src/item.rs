@@ -1,4 +1,4 @@
-//! One item of a field: a text with what is known of it.
+//! One item of a field: a text with its attributes.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub enum Attribute {
     Tool,
     /// When it was seen, ISO 8601.
     Timestamp,
-    /// How well it matches what was looked for, from 0 to 1.
+    /// How well it matches the query, from 0 to 1.
     Relevance,
 }
 
@@ -55,11 +55,11 @@ impl Attribute {
 /// One item of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayerItem {
-    /// What it says.
+    /// The text of the item.
     pub text: String,
-    /// What is known of it.
+    /// Its attributes.
     pub attributes: BTreeMap<Attribute, String>,
-    /// Items with a higher one are taken first.
+    /// Its priority; items with a higher one are taken first.
     pub priority: i64,
     /// When it was seen, in milliseconds since 1970, if it is an observation.
     pub time: Option<u64>,

@@ -1,4 +1,4 @@
-//! The layered state of a task, and the document that a model is shown of it within a budget.
+//! The layered state of a task, and the document with it that a model is sent, within a budget.
 //!
 //! Pure: a state is changed by values, and a document is a function of the state, the limit and the time.
 //!

@@ -5,7 +5,7 @@ use crate::{Attribute, BuildRequest, Field, LayerItem};
 /// An observation is recent for so many milliseconds.
 const RECENT_MILLIS: u64 = 60_000;
 
-/// What makes an item be taken before others of its part: its priority, whether it is the only one of its field, whether it
+/// The sort key of an item within its part: its priority, whether it is the only one of its field, whether it
 /// is recent, its relevance and its time.
 pub type ItemRank = (i64, bool, bool, f64, Option<u64>);
 

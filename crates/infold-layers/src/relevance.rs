@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use infold_wire::terms::{DocumentTerms, FormKind, Query};
 
-/// How soon more occurrences of a term add nothing.
+/// BM25 `k1`: how soon more occurrences of a term add nothing.
 const K1: f64 = 1.2;
-/// How much a long text has to have more of them than a short one.
+/// BM25 `b`: how strongly the length of a text reduces the weight of its occurrences.
 const B: f64 = 0.3;
-/// What a word with the same stem counts, beside the word itself,
+/// The weight of a word with the same stem, relative to the word itself.
 const STEM_WEIGHT: f64 = 0.7;
-/// one that means much the same,
+/// The weight of a synonym.
 const SYNONYM_WEIGHT: f64 = 0.5;
-/// and one that begins or ends alike, such as a compound.
+/// The weight of a word that begins or ends alike, such as a compound.
 const KIN_WEIGHT: f64 = 0.3;
 
 /// Returns for each text how well it matches a goal, from 0 (no term in common) to 1.
@@ -54,7 +54,7 @@ pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
     lengths.iter().enumerate().map(score).collect()
 }
 
-/// Which terms of a query a term of a text stands for, and what it counts.
+/// The query terms that each term of a text matches, with their weights.
 struct QueryForms<'a> {
     whole: HashMap<&'a str, Vec<(usize, f64)>>,
     beginnings: Vec<(&'a str, usize, f64)>,
@@ -85,7 +85,8 @@ impl<'a> QueryForms<'a> {
         forms
     }
 
-    /// Adds what a term of a text counts to each term of the query; one that only begins alike counts where it is no other.
+    /// Adds the weights of a text term to each query term; a term that only begins alike is used if there is no
+    /// other match.
     fn count(&self, term: &str, found: &mut [f64]) {
         if let Some(whole) = self.whole.get(term) {
             for (at, weight) in whole {

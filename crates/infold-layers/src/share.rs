@@ -23,7 +23,7 @@ pub enum Priority {
     Critical,
     /// Has its share before others.
     High,
-    /// Shares what is left.
+    /// It shares the remainder.
     Medium,
 }
 
@@ -37,7 +37,7 @@ pub struct Shares([u8; DocumentPart::ALL.len()]);
 pub struct ShareError {
     /// The part.
     pub part: &'static str,
-    /// What was given.
+    /// The given share.
     pub percent: i64,
 }
 

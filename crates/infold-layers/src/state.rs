@@ -12,9 +12,9 @@ pub const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "prod"];
 /// The layered state of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayerState {
-    /// Fields that hold something; never an empty list.
+    /// Fields with items; never an empty list.
     fields: BTreeMap<Field, Vec<LayerItem>>,
-    /// Permissions were set, and none is left.
+    /// Whether permissions were set and none is left.
     pub(crate) grants_nothing: bool,
 }
 
@@ -39,7 +39,7 @@ impl LayerState {
         self.fields.is_empty()
     }
 
-    /// The fields that hold something, in the order of the document, with their items.
+    /// Returns the fields with items, in the order of the document.
     pub fn fields(&self) -> impl Iterator<Item = (Field, &[LayerItem])> {
         self.fields
             .iter()

@@ -1,4 +1,4 @@
-//! Texts in XML: what must be escaped, what XML cannot hold, and the way back.
+//! Texts in XML: escaping, characters that XML cannot represent, and the reverse.
 
 use std::fmt::Write as _;
 

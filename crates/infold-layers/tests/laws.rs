@@ -1,4 +1,4 @@
-//! What holds of every document, whatever the state and the limit.
+//! Properties of every document, for any state and any limit.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

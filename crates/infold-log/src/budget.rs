@@ -2,7 +2,7 @@
 
 use crate::Sums;
 
-/// What a view weighs, or may weigh.
+/// The size of a view, or its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Tokens, as the model counts them.
@@ -21,22 +21,23 @@ pub struct Budget {
     allow: u64,
     threshold: Option<f64>,
     bytes: Option<u64>,
-    /// What of the window cannot be folded, where that is not counted.
+    /// Tokens of the window that no fold can free.
     fixed: u64,
-    /// How far a pass folds: to this share of what made it due.
+    /// The share of the size that made a pass due to which the pass folds.
     target_share: f64,
 }
 
-/// What a budget is made from.
+/// The limits from which a budget is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// How many tokens the model takes, its reply included.
+    /// The size of the window in tokens, the reply included.
     pub window: u64,
-    /// How long a reply this call asks for.
+    /// The most tokens of the reply to this call.
     pub max_tokens: Option<u64>,
-    /// How long a reply the model can give.
+    /// The most tokens of any reply of the model.
     pub output: Option<u64>,
-    /// From what percentage of the window on to fold; none to fold only when it must be.
+    /// The percentage of the window from which to fold; without one, folds are made only when the window is
+    /// full.
     pub threshold: Option<f64>,
     /// How many bytes a request may have.
     pub bytes: Option<u64>,
@@ -50,7 +51,7 @@ pub struct Limits {
 pub struct NoRoom {
     /// The window.
     pub window: u64,
-    /// What the reply takes of it.
+    /// The tokens that are reserved for the reply.
     pub reserve: u64,
 }
 
@@ -63,7 +64,7 @@ pub enum Due {
     Window,
     /// The request has too many bytes.
     Bytes,
-    /// Somebody asked for it.
+    /// A fold was requested.
     Forced,
 }
 
@@ -79,10 +80,10 @@ impl Due {
     }
 }
 
-/// How far a pass folds, unless a strategy says otherwise: to this share of what made it due.
+/// The default share of the size that made a pass due to which the pass folds.
 const TARGET_SHARE: f64 = 0.6;
 
-/// How long a reply is expected when nobody says.
+/// The number of tokens expected of a reply when no limit is given.
 const REPLY: u64 = 8192;
 
 impl Budget {
@@ -116,7 +117,7 @@ impl Budget {
         Budget { fixed, ..self }
     }
 
-    /// The same budget for passes that fold to another share of what made them due.
+    /// Returns the same budget for passes that fold to another share of the size that made them due.
     pub fn folding_to(self, target_share: f64) -> Budget {
         Budget {
             target_share,
@@ -134,7 +135,7 @@ impl Budget {
         self.window
     }
 
-    /// What is kept free for the reply.
+    /// Returns the tokens that are kept free for the reply.
     pub fn reserve(&self) -> u64 {
         self.reserve
     }
@@ -160,7 +161,7 @@ impl Budget {
         size.tokens <= self.allow && self.bytes.is_none_or(|most| size.bytes <= most)
     }
 
-    /// Says why it is time to fold, if it is. What must be folded comes before what may be.
+    /// Returns the reason for a fold, if one is due. Reasons that require a fold precede those that allow one.
     pub fn due(&self, size: Size) -> Option<Due> {
         if size.tokens > self.allow {
             Some(Due::Window)

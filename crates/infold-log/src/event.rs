@@ -1,8 +1,8 @@
-//! Events: what changes the view, and facts worth keeping.
+//! Events: changes of the view, and recorded facts.
 
 use crate::{EventId, Point, Seq, Span};
 
-/// Something that changes what is shown, or a fact worth keeping.
+/// A change of the view, or a recorded fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Rounds are hidden, or one part of a message is.
@@ -21,25 +21,25 @@ pub enum Event {
     Unpin(Pinned),
     /// An excerpt of a hidden message is shown at the end of the last one, so that the view only grows.
     Recall(Recall),
-    /// The layered state of the task changes; what it says lives in the log.
+    /// The layered state of the task changes; the text of the change is in the log.
     State {
         /// A person changed it: `undo` takes it back.
         is_step: bool,
     },
-    /// Anything that does not change what is shown: where the log comes from, usage, tool records, status.
+    /// An event that does not change the view: the origin of the log, usage, tool records, status.
     Fact,
 }
 
-/// A fold, as far as the algebra goes; its stand-in's text lives in the log.
+/// A fold without the text of its stand-in, which is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fold {
-    /// What it hides.
+    /// The messages or the part that it hides.
     pub hides: Hides,
-    /// Tokens of what is shown instead.
+    /// Tokens of its stand-in.
     pub tokens: u64,
 }
 
-/// What a fold hides.
+/// The extent of a fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hides {
     /// The visible rounds and stand-ins of a span, each whole.
@@ -58,14 +58,14 @@ pub enum Hides {
 /// Why rounds were hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// Condensed: a summary stands in.
+    /// Condensed: a summary is shown instead.
     Summary,
-    /// Truncated: a marker stands in.
+    /// Truncated: a marker is shown instead.
     Window,
 }
 
-/// An excerpt of a hidden message, look-ups that a reply was made with, or a text of the layered state; what they say lives in
-/// the log.
+/// An excerpt of a hidden message, look-ups that a reply was made with, or a text of the layered state; their
+/// texts are in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recall {
     /// The message at whose end it is shown; of look-ups, the last message of the reply.
@@ -89,7 +89,7 @@ impl Recall {
     }
 }
 
-/// What a pin holds in view.
+/// The target of a pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pin {
     /// The round of this message.
@@ -125,7 +125,7 @@ impl Event {
     }
 }
 
-/// What must be known of an event later, without reading it again.
+/// The facts of an event that later steps need without reading it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The last seq before it.
@@ -136,6 +136,6 @@ pub struct Mark {
     pub step: Option<EventId>,
     /// The newest undo not yet redone, once it happened.
     pub undone: Option<EventId>,
-    /// It is a rewind: undoing it hides the messages since.
+    /// Whether it is a rewind: undoing it hides the messages since.
     pub rewinds: bool,
 }

@@ -1,8 +1,8 @@
-//! The floor: what is never hidden.
+//! The floor: messages that are never hidden.
 
 use crate::{Past, Role, Seq, Shown, Span, Sums};
 
-/// What is never hidden: the system prompt and the first request.
+/// The messages that are never hidden: the system prompt and the first request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Floor {
     seqs: Vec<Seq>,

@@ -1,4 +1,4 @@
-//! What a conversation is, and what a model should see of it.
+//! Conversation logs, and the view of a log that a model is sent.
 //!
 //! A log is one sequence of messages and events. The state after each entry is a
 //! pure function of the entries up to it, and the view is a pure function of the

@@ -1,4 +1,4 @@
-//! The record of a message: who speaks, what it calls and answers, what it weighs.
+//! The record of a message: its role, its calls and answers, and its size.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// A tool call as far as pairing goes: who is called, and under which id.
+/// A tool call, as far as pairing needs it: the name of the tool, and the id of the call.
 ///
 /// Both may be missing: some wires have no ids, some results no names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -57,39 +57,39 @@ pub struct Call {
 pub struct Link {
     /// The id that ties them together.
     pub id: String,
-    /// What this message is to the others.
+    /// The relation of this message to the others.
     pub kind: LinkKind,
 }
 
-/// What a message is to others that hold the same id.
+/// The relation of a message to others with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkKind {
-    /// It begins a use that the provider ends, here or in a later message.
+    /// The message begins a use that the provider ends, here or in a later message.
     Opens,
-    /// It belongs to a use that goes on.
+    /// The message belongs to a use that has not ended.
     Continues,
-    /// It ends a use.
+    /// The message ends a use.
     Ends,
-    /// It holds the id in a block of a type we do not know.
+    /// The message has the id in a block of an unknown type.
     Mentions,
 }
 
-/// What planning knows of a message: everything but its contents.
+/// The facts about a message that planning needs: everything but its contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Who speaks.
     pub role: Role,
     /// The calls it makes.
     pub calls: Vec<Call>,
-    /// The calls it brings results for.
+    /// The calls that it answers with results.
     pub answers: Vec<Call>,
-    /// What ties it to other messages, in order.
+    /// Links to other messages, in order.
     pub links: Vec<Link>,
-    /// It holds reasoning or thinking.
+    /// Whether it has reasoning or thinking.
     pub reasoning: bool,
-    /// It says nothing that a provider would accept as content.
+    /// Whether it has no content that a provider would accept.
     pub empty: bool,
-    /// It is one item of an output that may go on with the next message.
+    /// Whether it is one item of an output that may continue with the next message.
     pub item: bool,
     /// Its size in tokens.
     pub tokens: u64,
@@ -98,17 +98,17 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// It is said by the user, and is neither a tool result nor an approval.
+    /// Returns whether the user said it and it is neither a tool result nor an approval.
     pub fn is_request(&self) -> bool {
         let answers = |link: &Link| matches!(link.kind, LinkKind::Continues | LinkKind::Ends);
         self.role == Role::User && self.answers.is_empty() && !self.links.iter().any(answers)
     }
 }
 
-/// What the log keeps in memory-sized form about one message.
+/// The facts about one message that the log keeps in memory.
 ///
-/// Its `sums` run over the whole log in seq order, so what any span of messages
-/// weighs is a difference of two records.
+/// Its `sums` run over the whole log in seq order, so the size of any span of messages is a difference of two
+/// records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Who speaks.
@@ -119,15 +119,15 @@ pub struct Record {
     pub tied: Seq,
     /// Calls of its exchange that still wait for a result after it.
     pub waiting: u32,
-    /// It holds a result that answers nothing, or too late.
+    /// Whether it has a result without a call, or one that is late.
     pub late: bool,
-    /// It starts a round while the one before still waits: that one is interrupted.
+    /// Whether it starts a round while the one before still waits, which is interrupted by it.
     pub cuts: bool,
-    /// It says nothing that a provider would accept as content.
+    /// Whether it has no content that a provider would accept.
     pub empty: bool,
-    /// It is one item of an output that may go on with the next message.
+    /// Whether it is one item of an output that may continue with the next message.
     pub item: bool,
-    /// A use of its round has not ended after it, so the round may go on.
+    /// Whether a use of its round has not ended after it, so that the round may continue.
     pub unended: bool,
     /// When it was recorded, in milliseconds since 1970.
     pub time: u64,

@@ -1,4 +1,4 @@
-//! What the algebra asks of the log behind a state.
+//! Read access to the log behind a state.
 
 use std::convert::Infallible;
 
@@ -7,10 +7,10 @@ use crate::{
     goes_with_previous, reach, tied_to,
 };
 
-/// What the algebra may ask of the log behind a state.
+/// Read access to the log behind a state.
 ///
-/// Two logs answer: [`Memory`] here, for callers who hold a conversation in
-/// memory, and the store's, which reads its index.
+/// Two logs implement it: [`Memory`] here, for callers that hold a conversation in memory, and the store's,
+/// which reads its index.
 pub trait Past {
     /// Why the log could not be read.
     type Error;
@@ -21,7 +21,7 @@ pub trait Past {
     /// Returns the mark of an event. The event exists.
     fn mark(&self, event: EventId) -> Result<Mark, Self::Error>;
 
-    /// Returns what was shown at a point. The point is not in the future.
+    /// Returns the visible messages and folds at a point, which is not in the future.
     fn shown(&self, point: Point) -> Result<Shown, Self::Error>;
 }
 
@@ -93,7 +93,7 @@ impl Memory {
                 Some(seq) => self.heard[seq.get() as usize - 1].clone(),
                 None => Rounds::default(),
             };
-            // Undoing a rewind hides what was said since, so an output may go on behind one.
+            // Undoing a rewind hides the messages since, so an output may continue after one.
             if !mark.rewinds {
                 self.rounds.end_output();
             }

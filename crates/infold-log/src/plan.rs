@@ -1,4 +1,4 @@
-//! What a pass of `manage` folds: sizes and choices, on records alone.
+//! Decides which messages a pass of `manage` folds: sizes and choices, computed from records alone.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::unit::{last_unit, pinned_rounds};
 use crate::view::round_members;
 use crate::{Cause, EventId, Floor, Item, Past, Seq, Size, Span, State, Sums, View};
 
-/// What cannot be folded, part by part, as counted.
+/// The sizes of the parts that cannot be folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloorSize {
     /// The system prompt.
@@ -25,7 +25,7 @@ pub struct FloorSize {
 }
 
 impl FloorSize {
-    /// Measures the floor of what is shown.
+    /// Measures the floor of the view.
     pub fn of<P: Past>(state: &State, past: &P) -> Result<FloorSize, P::Error> {
         let shown = state.shown();
         let floor = Floor::of(shown, past)?;
@@ -113,7 +113,7 @@ fn add(part: &mut Size, more: Size) {
     part.bytes += more.bytes;
 }
 
-/// What messages weigh as they came.
+/// Returns the size of messages as they came.
 pub fn weigh<P: Past>(span: Span, past: &P) -> Result<Size, P::Error> {
     let (before, after) = (
         sums_before(span.from(), past)?,
@@ -129,9 +129,9 @@ fn difference(before: Sums, after: Sums) -> Size {
     }
 }
 
-/// Visits the user's requests along what is shown, folds read through, in order.
+/// Visits the user's requests in the visible messages, those under folds included, in order.
 ///
-/// Takes time in their number, not in that of messages.
+/// Takes time in the number of requests, not of messages.
 pub fn requests<P: Past>(
     state: &State,
     past: &P,
@@ -154,20 +154,20 @@ pub fn requests<P: Past>(
 /// How much of the end of a conversation a fold leaves as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keep {
-    /// So many messages, widened to rounds.
+    /// A number of messages, widened to rounds.
     Messages(u64),
-    /// So many rounds.
+    /// A number of rounds.
     Rounds(u64),
-    /// So large a share of what is shown, by bytes, from a request on.
+    /// A share of the visible bytes; the tail starts at a request.
     Share(f64),
-    /// So many tokens, as counted, and at least so many messages while they take no more than twice that.
+    /// A number of tokens, and a minimum of messages that counts as long as they take at most twice the tokens.
     Tokens(u64, u64),
 }
 
-/// Returns the first message of the tail that stays: at least the last round, and of what
-/// `keep` asks for as much as `room` takes.
+/// Returns the first message of the tail that stays: at least the last round, and as much of the amount in
+/// `keep` as `room` allows.
 ///
-/// None if nothing is shown, or nothing but stand-ins.
+/// None if the view is empty or has only stand-ins.
 pub fn tail<P: Past>(
     state: &State,
     keep: Keep,
@@ -236,19 +236,18 @@ struct Round {
     start: Seq,
     size: Size,
     messages: u64,
-    /// It is a request of the user's.
+    /// Whether it is a request of the user.
     request: bool,
 }
 
-/// Visits the rounds at the end of what is shown, the last one first, as far as the newest
-/// fold or as long as the visitor wants more.
+/// Visits the rounds at the end of the view, the last one first, up to the newest fold or until the visitor
+/// returns `false`.
 fn rounds_back<P: Past>(
     state: &State,
     past: &P,
     mut more: impl FnMut(Round) -> bool,
 ) -> Result<(), P::Error> {
-    // A round that a rewind cut in two lies in two runs, and one that is tied to an earlier one
-    // goes with it.
+    // A round that a rewind cut in two lies in two runs, and one that is tied to an earlier one moves with it.
     let mut later = (Size::default(), 0);
     let mut tied: Option<Seq> = None;
     let mut start = None;
@@ -288,7 +287,7 @@ fn rounds_back<P: Past>(
             }
         }
     }
-    // What ties these together lies behind a fold.
+    // The rounds that these are tied to are hidden by a fold.
     if let (Some(start), (size, messages)) = (start, later) {
         more(Round {
             start,
@@ -300,7 +299,7 @@ fn rounds_back<P: Past>(
     Ok(())
 }
 
-/// Works out what condensing everything before `tail` covers; none if that is nothing new.
+/// Returns the cover for condensing everything before `tail`; none if it has nothing new.
 pub fn before_tail<P: Past>(
     state: &State,
     tail: Seq,
@@ -316,7 +315,7 @@ pub fn before_tail<P: Past>(
     }))
 }
 
-/// What a fold over everything before `tail` covers.
+/// Returns the cover of a fold over everything before `tail`.
 fn up_to<P: Past>(state: &State, tail: Seq, past: &P) -> Result<Option<Cover>, Refused<P::Error>> {
     let first = state.shown().items().first().map(|item| item.span().from());
     let span = first
@@ -383,24 +382,24 @@ pub struct Maskable {
     pub seq: Seq,
     /// Which of its parts.
     pub part: u32,
-    /// It is an image, worth hiding for its bytes.
+    /// Whether it is an image, which is masked for its bytes.
     pub image: bool,
-    /// What it weighs.
+    /// Its size.
     pub size: Size,
-    /// Stands for its contents: equal parts have equal ones.
+    /// A hash of its contents: equal parts have equal ones.
     pub same: u64,
 }
 
-/// What masking may do.
+/// The limits of masking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Masking {
-    /// The newest tool output up to so many tokens stays.
+    /// The newest tool output up to so many tokens is not masked.
     pub safe: u64,
-    /// Less than this is not worth changing the view for.
+    /// The least tokens that must be gained to change the view.
     pub least: u64,
-    /// About what a stub weighs.
+    /// The approximate tokens of a stub.
     pub stub: u64,
-    /// How much has to go.
+    /// The size that has to be freed.
     pub need: Size,
 }
 

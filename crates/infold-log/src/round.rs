@@ -22,7 +22,7 @@ pub struct Rounds {
     round: Option<Seq>,
     /// Results mostly come in the order of their calls, so calls are taken from the front.
     waiting: VecDeque<Call>,
-    /// The last message is an item, and so the next one may go on with its output.
+    /// Whether the last message is an item, so that the next one may continue its output.
     output: bool,
     /// Ids of uses in this round that have not ended.
     uses: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Rounds {
     tied: Option<Seq>,
 }
 
-/// So many uses are waited for at once; the oldest are given up first.
+/// The most uses that may be open at once; the oldest are dropped first.
 const MAX_OPEN_USES: usize = 256;
 
 /// Where a message belongs.
@@ -44,15 +44,15 @@ pub struct Heard {
     pub waiting: u32,
     /// At least one of its results answers nothing that waits.
     pub late: bool,
-    /// It closed an exchange that still waited.
+    /// Whether it closed an exchange that still waited.
     pub cuts: bool,
-    /// It goes on with the output of the message before.
+    /// Whether it continues the output of the message before.
     pub goes_on: bool,
-    /// It begins an exchange.
+    /// Whether it begins an exchange.
     pub starts: bool,
     /// A use of its round has not ended.
     pub unended: bool,
-    /// It is tied to an earlier round itself.
+    /// Whether it is tied to an earlier round itself.
     pub is_tied: bool,
 }
 
@@ -67,7 +67,7 @@ impl Rounds {
     pub fn pair(&mut self, seq: Seq, facts: &Facts, tied: Option<Seq>) -> (Heard, Vec<bool>) {
         let results = is_results(facts);
         let output = self.round.filter(|_| self.output && facts.item);
-        // What one of the provider's tools gave back is part of the output that used it.
+        // The result of a provider's tool is part of the output that used it.
         let hosted = results && facts.answers.iter().all(|answer| self.is_use(answer));
         let exchange = self.exchange_of(facts);
         let unended = self
@@ -119,14 +119,14 @@ impl Rounds {
     fn exchange_of(&self, facts: &Facts) -> Option<Seq> {
         let goes_on = self.output && facts.item;
         let is_awaited = !self.waiting.is_empty();
-        // What one of the provider's tools gave back is part of the output that used it.
+        // The result of a provider's tool is part of the output that used it.
         let is_hosted = || facts.answers.iter().all(|answer| self.is_use(answer));
         let answers = is_results(facts) && (is_awaited || is_hosted());
         self.round.filter(|_| goes_on || answers)
     }
 
-    /// The ids by which a message may belong to an earlier round that is closed already. Whoever
-    /// holds the log looks for them there.
+    /// Returns the ids by which a message may belong to an earlier round that is closed already. The caller,
+    /// who has the log, looks them up there.
     pub fn unresolved<'f>(&self, facts: &'f Facts) -> Vec<&'f str> {
         let mut uses: Vec<&str> = if facts.is_request() {
             Vec::new()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{Cause, EventId, Recall, Seq, Span};
 
-/// What is shown at one point of a log: which messages, under which folds.
+/// The visible part of a log at one point: its messages, and the folds over them.
 ///
 /// Small: runs of seqs, not messages. Items are in order and disjoint; read through
 /// the folds, they spell the path of messages that were appended one after another.
@@ -25,7 +25,7 @@ pub struct Shown {
 pub struct StateChanges {
     /// The newest one.
     pub last: Option<EventId>,
-    /// Those of the chain that were undone while later ones stayed.
+    /// Changes of the chain that were undone while later ones stayed.
     pub undone: BTreeSet<EventId>,
 }
 
@@ -154,7 +154,8 @@ impl Shown {
         (items + rest + self.changes.undone.len()) as u64
     }
 
-    /// Puts together what was taken apart for keeping: items, masks, pins, notes, recalled excerpts and changes of the state.
+    /// Returns the state with these stored parts: items, masks, pins, notes, recalled excerpts and changes of
+    /// the state.
     pub fn restore(
         items: Vec<Item>,
         masks: impl IntoIterator<Item = (Seq, u32, Mask)>,
@@ -284,7 +285,7 @@ impl Shown {
         self.items.push(Item::Run(span));
     }
 
-    /// Puts a fold over what is visible in `span`. Inner folds that it touches are taken whole.
+    /// Folds the visible messages in `span`. Inner folds that it touches are included as a whole.
     pub(crate) fn fold(&mut self, id: EventId, cause: Cause, span: Span, tokens: u64) {
         let (mut before, mut runs, mut after) = (Vec::new(), Vec::new(), Vec::new());
         for item in std::mem::take(&mut self.items) {
@@ -316,7 +317,7 @@ impl Shown {
         self.items.append(&mut after);
     }
 
-    /// Opens the outermost fold `id`: what it covers is shown as `before` showed it.
+    /// Opens the outermost fold `id`: the messages that it covers are shown as in `before`.
     pub(crate) fn unfold(&mut self, id: EventId, before: &Shown) {
         let Some(fold) = self.outermost(id).cloned() else {
             return;

@@ -2,7 +2,7 @@
 
 use crate::{Event, EventId, Fold, Hides, Mark, Mask, Past, Pin, Pinned, Point, Seq, Shown, Span};
 
-/// The state of a log after its last entry: what is shown, and what can be undone.
+/// The state of a log after its last entry: the visible messages, and the steps that can be undone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     at: Point,
@@ -12,7 +12,7 @@ pub struct State {
 }
 
 impl State {
-    /// Returns the state at a point: what was shown there, and the mark of the last event before it.
+    /// Returns the state at a point, from the view there and the mark of the last event before it.
     pub fn resume(at: Point, mark: Option<Mark>, shown: Shown) -> State {
         State {
             at,
@@ -22,12 +22,12 @@ impl State {
         }
     }
 
-    /// How far the log goes.
+    /// Returns the point of the last entry.
     pub fn at(&self) -> Point {
         self.at
     }
 
-    /// What is shown.
+    /// Returns the visible messages and folds.
     pub fn shown(&self) -> &Shown {
         &self.shown
     }
@@ -97,7 +97,7 @@ impl State {
             event => {
                 self.apply(id, event, past)?;
                 if event.is_step() {
-                    // A pass is one step: undoing it restores what was before its first event.
+                    // A pass is one step: undoing it restores the state before its first event.
                     self.step = pass.filter(|first| self.step == Some(*first)).or(Some(id));
                     self.undone = None;
                 } else if matches!(event, Event::State { .. }) {
@@ -178,7 +178,7 @@ impl State {
                     shown.append_run(new);
                 }
             }
-            // So do excerpts recalled since, unless what they quote is shown again.
+            // Excerpts recalled since stay as well, unless the messages that they quote are visible again.
             for ((_, id), recall) in &self.shown.recalls {
                 if *id > step {
                     shown.recall(*id, *recall);

@@ -1,4 +1,4 @@
-//! Steps: from what a person asks for to the event that does it, or why it is refused.
+//! Steps: turns a request of the user into an event, or into the reason for its refusal.
 
 mod refused;
 mod cover;
@@ -43,7 +43,7 @@ fn is_active(shown: &Shown, fold: EventId) -> bool {
 fn lies_in<P: Past>(fold: EventId, outer: &Folded, past: &P) -> Result<bool, P::Error> {
     let mut around = vec![(outer.id, outer.span())];
     while let Some((outer, span)) = around.pop() {
-        // A fold is younger than what it covers.
+        // A fold has a later id than the folds that it covers.
         if outer <= fold {
             continue;
         }

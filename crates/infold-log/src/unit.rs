@@ -6,14 +6,14 @@ use crate::floor::{first_above, sums_before};
 use crate::view::round_members;
 use crate::{EventId, Facts, Floor, Item, Past, Place, Role, Seq, Shown, Span};
 
-/// A tie reaches back so many messages that are shown, and no further: what is looked at for one
-/// message stays bounded.
+/// The number of visible messages that a tie reaches back at most, so that the look-up for one message stays
+/// bounded.
 const REACH: u64 = 256;
 
 /// A tie reaches back so many seqs, hidden branches included.
 const MAX_TIE_SEQS: u64 = u16::MAX as u64;
 
-/// An id that more messages than this hold already names no pair, but something that is always there.
+/// An id in more messages than this does not mark a pair, but is constant.
 const MAX_MENTIONS: usize = 2;
 
 /// The messages that the next one may be tied to: the newest that are shown, as far as the newest fold.
@@ -38,7 +38,7 @@ pub fn reach<P: Past>(shown: &Shown, past: &P) -> Result<Vec<Span>, P::Error> {
     Ok(spans)
 }
 
-/// What of a span is not in the floor, the last first.
+/// Returns the parts of a span that are not in the floor, the last first.
 fn without_floor(span: Span, floor: &Floor) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut rest = Some(span);
@@ -53,8 +53,8 @@ fn without_floor(span: Span, floor: &Floor) -> Vec<Span> {
     spans
 }
 
-/// Says whether a message goes with what stands right before it: instructions that come later are
-/// about that, and some providers take them only behind it.
+/// Returns whether a message belongs to the one right before it: later instructions refer to it, and some
+/// providers accept them only after it.
 pub fn goes_with_previous(facts: &Facts) -> bool {
     facts.role == Role::System
 }
@@ -69,7 +69,7 @@ pub fn tied_to<P: Past>(seq: Seq, holders: &[Seq], past: &P) -> Result<Option<Se
     Ok(Some(round).filter(|round| seq.get() - round.get() <= MAX_TIE_SEQS))
 }
 
-/// Widens a span of whole rounds until nothing that is shown beside it is tied to anything in it.
+/// Widens a span of whole rounds until no visible message beside it is tied to one in it.
 pub(crate) fn widen<P: Past>(shown: &Shown, span: Span, past: &P) -> Result<Span, P::Error> {
     let items = shown.items();
     let run = |item: &&Item| matches!(item, Item::Run(_));
@@ -82,8 +82,8 @@ pub(crate) fn widen<P: Past>(shown: &Shown, span: Span, past: &P) -> Result<Span
     closed(span, &runs, past)
 }
 
-/// A fold that hides what a message that is shown is tied to, if there is one: a step that was taken back
-/// may have put it over what was tied since.
+/// Returns a fold that hides messages to which a visible one is tied, if there is one: undoing a step may have
+/// put it over messages tied since.
 pub fn torn<P: Past>(shown: &Shown, past: &P) -> Result<Option<EventId>, P::Error> {
     for item in shown.items() {
         let Item::Run(run) = item else { continue };
@@ -102,16 +102,16 @@ pub fn torn<P: Past>(shown: &Shown, past: &P) -> Result<Option<EventId>, P::Erro
     Ok(None)
 }
 
-/// The first messages of all rounds that pins keep in view.
+/// Returns the first messages of all rounds that pins keep visible.
 ///
-/// They are the same whatever is folded, or a fold would hide more or less than it was said to.
+/// The result does not depend on folds; otherwise a fold would hide more or less than it announced.
 pub fn pinned_rounds<P: Past>(shown: &Shown, past: &P) -> Result<BTreeSet<Seq>, P::Error> {
     let mut rounds = BTreeSet::new();
     let mut pins = shown.pins().peekable();
     if pins.peek().is_none() {
         return Ok(rounds);
     }
-    // What is always shown needs nothing beside it.
+    // Ties to the floor pin no other rounds, because the floor is always shown.
     let floor = Floor::of(shown, past)?;
     let path: Vec<Span> = shown
         .path()
@@ -137,7 +137,7 @@ pub fn pinned_rounds<P: Past>(shown: &Shown, past: &P) -> Result<BTreeSet<Seq>, 
     Ok(rounds)
 }
 
-/// The first message of the rounds at the end of what is shown that are tied together.
+/// Returns the first message of the tied rounds at the end of the view.
 pub(crate) fn last_unit<P: Past>(shown: &Shown, past: &P) -> Result<Option<Seq>, P::Error> {
     let Some(Item::Run(run)) = shown.items().last() else {
         return Ok(None);

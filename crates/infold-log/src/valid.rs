@@ -7,7 +7,7 @@ use crate::{Call, Facts, Floor, Role, Rounds, Seq};
 pub struct Line {
     /// Where it comes from.
     pub source: Source,
-    /// What it says, as far as the rules go.
+    /// The facts that the rules use.
     pub facts: Facts,
 }
 
@@ -22,7 +22,7 @@ pub enum Source {
     StandIn,
     /// Put in so that an interrupted call has a result.
     Repair,
-    /// From an event: what was said to and by the model in look-ups that a reply was made with.
+    /// From an event: the messages of look-ups that a reply was made with.
     Lookup,
 }
 
@@ -36,7 +36,7 @@ impl Source {
     }
 }
 
-/// What is wrong with a view.
+/// A violation of the rules for a view.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A result whose call is not right before it.
@@ -44,7 +44,7 @@ pub enum Fault {
     Orphan {
         /// Where, counted from one.
         line: usize,
-        /// What it claims to answer.
+        /// The call that it refers to.
         call: Call,
     },
     /// A call that has no result although the conversation goes on.
@@ -83,7 +83,7 @@ pub enum Fault {
     },
 }
 
-/// What [`check`] found.
+/// The result of [`check`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Everything that breaks a rule; a view without faults is valid.
@@ -92,7 +92,7 @@ pub struct Verdict {
     pub open: bool,
 }
 
-/// Says what is wrong with a view. These are all the rules there are:
+/// Checks a view against all rules:
 ///
 /// 1. A tool result follows its call, with nothing but other results between.
 /// 2. A call has its result, unless it is in the last round: then the view is open.
@@ -201,7 +201,7 @@ impl Reading {
         self.round = Some(seq);
     }
 
-    /// Says what was found, once all lines were read.
+    /// Returns the verdict, once all lines were read.
     pub fn verdict(self) -> Verdict {
         let mut faults = self.faults;
         let hidden = self.missing.into_iter();

@@ -6,7 +6,7 @@ use crate::floor::{first_above, sums_before};
 use crate::unit::pinned_rounds;
 use crate::{EventId, Floor, Folded, Item, Past, Place, Point, Seq, Shown, Span};
 
-/// What the model is shown, as a list of pieces to be rendered one after another.
+/// The messages that the model is sent, as a list of pieces to be rendered one after another.
 ///
 /// A pure function of the log. Everything that can be sent as it came is named by
 /// its span; only rounds that need a repair or hold a mask are named one by one.
@@ -19,13 +19,13 @@ pub struct View {
 /// One piece of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// What it shows.
+    /// The content of the piece.
     pub shows: Shows,
     /// Its size in tokens.
     pub tokens: u64,
 }
 
-/// What a piece shows.
+/// The content of a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shows {
     /// Messages, byte for byte as they came.
@@ -35,7 +35,7 @@ pub enum Shows {
     Round {
         /// Its messages in order.
         members: Vec<Seq>,
-        /// It is not the last one, so calls that still wait were interrupted.
+        /// Whether it is not the last one, so that calls that still wait were interrupted.
         closed: bool,
         /// Masks in force on its messages: message, part, fold.
         masks: Vec<(Seq, u32, EventId)>,
@@ -49,12 +49,12 @@ pub enum Shows {
 }
 
 impl View {
-    /// Lays out what is shown.
+    /// Returns the view of the visible messages.
     pub fn of<P: Past>(shown: &Shown, past: &P) -> Result<View, P::Error> {
         View::since(shown, Seq::FIRST, past)
     }
 
-    /// Lays out what is shown from the round on that starts at `from`, which no fold covers.
+    /// Returns the view from the round on that starts at `from`, which no fold covers.
     pub fn since<P: Past>(shown: &Shown, from: Seq, past: &P) -> Result<View, P::Error> {
         let items = shown.items();
         let first = items.partition_point(|item| item.span().to() < from);
@@ -84,7 +84,7 @@ impl View {
     }
 }
 
-/// Returns what was shown at a point, laid out.
+/// Returns the view at a point.
 pub fn view_at<P: Past>(point: Point, past: &P) -> Result<View, P::Error> {
     View::of(&past.shown(point)?, past)
 }
@@ -130,7 +130,7 @@ impl<'a, P: Past> Layout<'a, P> {
         let mut previous: Option<Seq> = None;
         for item in self.shown.items() {
             let Item::Run(run) = item else {
-                // What cut the round before it off may lie in this fold.
+                // The message that cut the round before it off may lie in this fold.
                 if let Some(before) = previous.take().filter(|seq| *seq >= from) {
                     self.note_cut(before)?;
                 }
@@ -268,7 +268,7 @@ impl<'a, P: Past> Layout<'a, P> {
             let record = self.past.record(*seq)?;
             tokens += record.sums.tokens - sums_before(*seq, self.past)?.tokens;
             for (id, recall) in self.shown.recalls(Span::one(*seq)) {
-                // A pin shows what it quotes.
+                // A pin shows the quoted message anyway.
                 if let Some(source) = recall.quoted()
                     && self.exempt(source, self.past.record(source)?.round)
                 {
@@ -317,7 +317,7 @@ impl<'a, P: Past> Layout<'a, P> {
         Ok(unanswered + if closed { waiting } else { 0 })
     }
 
-    /// Shows a fold: what of the floor it covers, its stand-in, then the pinned rounds in it.
+    /// Shows a fold: the messages of the floor that it covers, its stand-in, then the pinned rounds in it.
     ///
     /// A round that came before the first request stays before it.
     fn fold(&mut self, fold: &Folded) -> Result<(), P::Error> {

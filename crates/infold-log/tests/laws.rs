@@ -1,4 +1,4 @@
-//! What holds for every conversation, whatever was done to it.
+//! Properties of every conversation after any sequence of operations.
 
 mod talk;
 
@@ -295,7 +295,7 @@ proptest! {
         }
     }
 
-    /// What ids tie together is shown or hidden together.
+    /// Messages tied by ids are shown or hidden together.
     #[test]
     fn tied_rounds_are_shown_or_hidden_together(moves in any_moves(40)) {
         let mut talk = Talk::default();
@@ -433,7 +433,7 @@ proptest! {
     }
 }
 
-/// What is wrong with the view, one fault a line.
+/// Returns the faults of the view, one per line.
 fn faults(talk: &Talk) -> String {
     let Ok(floor) = Floor::of(talk.shown(), &talk.log);
     let view = talk.view();

@@ -1,4 +1,4 @@
-//! Requests to a source: retries, rate limits, redirects, cached pages, and errors that say what to do.
+//! Requests to a source: retries, rate limits, redirects, cached pages, and errors that suggest a remedy.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const MAX_PAGES: u32 = 10_000;
 /// How many characters of a server's own words are repeated.
 const MAX_SAID_CHARS: usize = 300;
 
-/// Is told before each wait: why, and how long.
+/// Called before each wait, with its reason and its duration.
 type OnWait = Box<dyn FnMut(&str, Duration) + Send>;
 
 /// A server, and how it is asked.
@@ -50,11 +50,11 @@ pub struct ForgeApi {
 pub enum Repeat {
     /// Done twice, it has the effect of once.
     Harmless,
-    /// It would have its effect twice.
+    /// A repeated request would take effect twice.
     Harmful,
 }
 
-/// A request as it is described: the words of errors, and what is sent.
+/// A request: its description for errors, and the data to send.
 pub struct ForgeCall<'a> {
     /// The thing that is asked for, for errors: `repository o/r`.
     pub what: &'a str,
@@ -64,7 +64,7 @@ pub struct ForgeCall<'a> {
     pub repeat: Repeat,
 }
 
-/// What to do after an attempt.
+/// The next step after an attempt of a request.
 enum Next {
     Done(RestResponse),
     Redirect(RestUrl),
@@ -239,7 +239,7 @@ impl ForgeApi {
         }
     }
 
-    /// Decides what an answer means.
+    /// Decides on the next step from an answer.
     fn judge(
         &self,
         request: &ForgeCall<'_>,

@@ -4,10 +4,10 @@ use uuid::Uuid;
 
 use crate::{Source, SourceError, SourceKind, TaskComment, TaskRef};
 
-/// How every marker begins.
+/// The start of every marker.
 const MARKER_START: &str = "<!-- infold:";
 
-/// What a comment is about.
+/// The event that a comment reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommentKind {
     Start,

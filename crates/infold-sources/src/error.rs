@@ -1,8 +1,8 @@
-//! Why a source did not answer, sorted by what can be done about it.
+//! Errors of a source, by their remedy.
 
 use std::time::Duration;
 
-/// Why a source did not do what it was asked for. No text holds a token.
+/// The error of a request to a source. No text contains a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
     /// The token is missing, wrong or expired.
@@ -47,12 +47,12 @@ pub enum SourceError {
         /// How long.
         wait: Duration,
     },
-    /// It did not answer, or with errors of its own, several times.
+    /// The server did not answer, or answered with its own errors, several times.
     #[error("{server} did not answer: {what}")]
     Unavailable {
         /// The server.
         server: String,
-        /// What happened last.
+        /// The last failure.
         what: String,
     },
     /// A request that must not be repeated got no answer: it may have been carried out.
@@ -60,18 +60,18 @@ pub enum SourceError {
     Unconfirmed {
         /// The server.
         server: String,
-        /// The request, and what happened.
+        /// The request and its failure.
         what: String,
     },
-    /// It answers, but not as this API does.
+    /// The server answers, but not as this API does.
     #[error("{server} answers, but not as expected: {what}")]
     Unreadable {
         /// The server.
         server: String,
-        /// What is wrong with the answer.
+        /// The problem with the answer.
         what: String,
     },
-    /// It moved to another server, where the token is not sent.
+    /// The repository moved to another server, where the token is not sent.
     #[error("{server} has moved: {to}")]
     Moved {
         /// The server.
@@ -79,7 +79,7 @@ pub enum SourceError {
         /// The new address.
         to: String,
     },
-    /// It refuses the request.
+    /// The server refuses the request.
     #[error("{server} refuses {what} ({status}): {said}")]
     Refused {
         /// The server.

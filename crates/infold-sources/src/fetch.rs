@@ -39,38 +39,38 @@ pub struct QueuedTask {
     pub uuid: Uuid,
     /// Whether it was made by this call.
     pub is_new: bool,
-    /// What became of it.
+    /// Its status in the queue.
     pub status: QueueStatus,
 }
 
-/// What became of a task.
+/// The status of a task in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueStatus {
-    /// It waits, runs or is paused.
+    /// The task waits, runs or is paused.
     Open,
-    /// It is completed.
+    /// The task is completed.
     Completed,
-    /// It has failed.
+    /// The task has failed.
     Failed,
 }
 
-/// What is fetched.
+/// The options of a fetch.
 #[derive(Clone, Debug, Default)]
 pub struct FetchOptions {
     /// Repositories, as `owner/name`.
     pub repos: Vec<String>,
     /// How many new tasks are enqueued at most.
     pub limit: Option<usize>,
-    /// Nothing is enqueued and nothing is written.
+    /// Whether to list only, without enqueuing or writing anything.
     pub is_dry_run: bool,
 }
 
-/// What a fetch did.
+/// The result of a fetch.
 #[derive(Debug, Default)]
 pub struct FetchReport {
     /// The tasks that were listed, in order.
     pub tasks: Vec<FetchedTask>,
-    /// What went wrong. The rest was done.
+    /// The problems of the fetch; they did not stop it.
     pub problems: Vec<FetchProblem>,
 }
 
@@ -83,29 +83,29 @@ pub struct FetchedTask {
     pub uuid: Uuid,
     /// Whether this fetch enqueued it, or would have.
     pub is_new: bool,
-    /// Whether its labels say so.
+    /// Whether its labels were updated to its status.
     pub is_relabelled: bool,
 }
 
-/// Something that went wrong, and where.
+/// A problem, and the place where it occurred.
 #[derive(Debug)]
 pub struct FetchProblem {
     /// The repository or task.
     pub place: String,
-    /// What went wrong.
+    /// The cause.
     pub cause: FetchFault,
 }
 
-/// What went wrong.
+/// The cause of a problem.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchFault {
-    /// The source did not do it.
+    /// A request to the source failed.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The queue did not take it.
+    /// The queue did not accept the task.
     #[error("cannot be enqueued: {0}")]
     Queue(QueueError),
-    /// The name is none of a repository.
+    /// The name is not that of a repository.
     #[error("is no repository: {0}")]
     Name(&'static str),
     /// The server listed things that are no tasks.
@@ -135,8 +135,8 @@ impl FetchReport {
 
 /// Fetches the tasks of all repositories.
 ///
-/// Each is enqueued first and relabelled then: a fetch that ends in between is made up for by the next
-/// one, which finds the task in the queue. One repository that fails does not keep others from being fetched.
+/// Each is enqueued first and relabelled then: if a fetch ends in between, the next one finds the task in the
+/// queue and relabels it. A repository that fails does not keep others from being fetched.
 pub async fn fetch(
     source: &mut Source,
     options: &FetchOptions,

@@ -1,4 +1,4 @@
-//! GitHub's API (version 3): its addresses, and what issues and comments look like.
+//! GitHub's API (version 3): its addresses, and the format of issues and comments.
 
 use http::Method;
 use infold_provider::RestUrl;

@@ -1,4 +1,4 @@
-//! GitLab's API (version 4): its addresses, and what issues, merge requests and notes look like.
+//! GitLab's API (version 4): its addresses, and the format of issues, merge requests and notes.
 
 use http::Method;
 use infold_provider::RestUrl;

@@ -1,8 +1,8 @@
 //! Issues and pull or merge requests of GitHub and GitLab as tasks: list, take, comment, relabel.
 //!
-//! A [`Source`] is one server with its token. [`fetch`] lists what has a label, hands each to a
+//! A [`Source`] is one server with its token. [`fetch`] lists the items with a label, adds each to a
 //! [`TaskQueue`] once, and relabels it as taken; [`Source::report_start`] and [`Source::report_result`]
-//! comment, once each, and relabel it at the end. This crate keeps nothing but a cache of pages.
+//! comment, once each, and relabel it at the end. The only state of this crate is a cache of pages.
 //!
 //! ```no_run
 //! use infold_sources::{FetchOptions, Source, SourceKind, SourceOptions, TaskQueue, fetch};

@@ -1,4 +1,4 @@
-//! The text of a task for a model: what strangers wrote, marked as theirs.
+//! The text of a task for a model, in which text of strangers is marked as such.
 
 use crate::text::{visible, visible_line};
 use crate::{SourceTask, TaskComment};
@@ -6,8 +6,8 @@ use crate::{SourceTask, TaskComment};
 /// How many bytes of a description and its comments a model is given.
 const MAX_CONTENT_BYTES: usize = 256 << 10;
 
-/// Writes the user's text of a task: its origin, and what was written there between lines that the writers
-/// could not know.
+/// Returns the user's text of a task: its origin, and the texts from the source between boundary lines that
+/// their authors could not know.
 pub fn task_text(task: &SourceTask, comments: &[TaskComment]) -> String {
     let boundary = boundary(task, comments);
     let author = visible_line(&task.author);
@@ -69,7 +69,7 @@ fn push_part(text: &mut String, boundary: &str, head: &str, content: &str, left:
     text.push_str(&format!("--- {boundary} end\n"));
 }
 
-/// Returns what tells title and description from a later version of them.
+/// Returns the digest of title and description, which changes when they are edited.
 pub(crate) fn revision(task: &SourceTask) -> String {
     let mut hasher = blake3::Hasher::new();
     hash_parts(&mut hasher, &[&task.title, &task.body]);

@@ -13,9 +13,9 @@ const MAX_RESULT_CHARS: usize = 60_000;
 /// How a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultStatus {
-    /// It is completed.
+    /// The task is completed.
     Completed,
-    /// It has failed.
+    /// The task has failed.
     Failed,
 }
 
@@ -30,7 +30,7 @@ pub struct TaskResult<'a> {
     pub revision: Option<&'a str>,
 }
 
-/// What a report did.
+/// The result of a report.
 #[derive(Debug)]
 pub struct ReportOutcome {
     /// Whether the comment was posted now; else it was there.

@@ -1,4 +1,4 @@
-//! One server that tasks come from, with its token and the labels that it uses.
+//! One server with tasks, its token and its labels.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,16 +22,16 @@ pub struct Source {
     login: Option<Option<String>>,
 }
 
-/// The labels by which tasks are found, and what became of them is shown.
+/// The labels that select tasks and show their status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Labels {
-    /// What has it is fetched.
+    /// The label of tasks to fetch.
     pub wanted: String,
-    /// It is in the queue.
+    /// The label of tasks in the queue.
     pub taken: String,
-    /// Its task is completed.
+    /// The label of completed tasks.
     pub done: String,
-    /// Its task has failed.
+    /// The label of failed tasks.
     pub failed: String,
 }
 
@@ -158,7 +158,7 @@ impl Source {
         })
     }
 
-    /// Sets who is told before each wait: why, and how long.
+    /// Sets the function that is called before each wait, with its reason and its duration.
     pub fn on_wait(&mut self, told: impl FnMut(&str, Duration) + Send + 'static) {
         self.api.on_wait = Box::new(told);
     }
@@ -206,7 +206,7 @@ impl Source {
         Ok(found)
     }
 
-    /// Lists what is open and has the label of a listing.
+    /// Lists the open items that have the label of a listing.
     pub(crate) async fn list(
         &mut self,
         repo: &Repository,

@@ -77,7 +77,7 @@ impl fmt::Display for SourceKind {
     }
 }
 
-/// What a task is at its source.
+/// The kind of a task at its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TaskType {
     /// An issue.
@@ -137,7 +137,7 @@ pub struct TaskRef {
     pub owner: String,
     /// The repository.
     pub repo: String,
-    /// What it is.
+    /// Its kind.
     pub task_type: TaskType,
     /// Its number in the repository.
     pub task_id: String,
@@ -156,7 +156,7 @@ pub struct SourceTask {
     pub owner: String,
     /// The repository.
     pub repo: String,
-    /// What it is.
+    /// Its kind.
     pub task_type: TaskType,
     /// Its number in the repository.
     pub task_id: String,

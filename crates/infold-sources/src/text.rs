@@ -31,8 +31,8 @@ fn is_hidden(c: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Makes a text fit to be posted in the name of a token: it mentions nobody, gives no command to the server
-/// or to bots, hides nothing and has no secret that is recognised.
+/// Makes a text fit to be posted with a token: it has no mentions, no commands to the server or to bots, no
+/// hidden text and no recognised secret.
 pub fn postable(text: &str) -> String {
     let redacted = infold_wire::secrets::text_without_secrets(text);
     let text = visible(redacted.as_deref().unwrap_or(text));

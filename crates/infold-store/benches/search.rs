@@ -1,6 +1,6 @@
-//! What the search costs with very many messages: filling the index, its size, queries, and appends beside it.
+//! The cost of search with very many messages: filling the index, its size, queries, and appends beside it.
 //!
-//! `cargo bench -p infold-store --bench search [-- MESSAGES]`; a million if it is not said.
+//! `cargo bench -p infold-store --bench search [-- MESSAGES]`; the default is a million.
 
 use std::fs;
 use std::path::Path;
@@ -175,7 +175,7 @@ fn main() {
     }
 }
 
-/// What an append of one message costs.
+/// Returns the time of an append of one message.
 fn append_cost(contexts: &Contexts, task: Uuid, numbers: &mut Numbers) -> Duration {
     let (mut writer, _) = contexts.write(task).expect("a writer");
     let messages: Vec<String> = (0..2000).map(|at| message(4 * at, numbers)).collect();

@@ -1,4 +1,4 @@
-//! What keeping a conversation costs, as ratios against something run beside it.
+//! The cost of recording a conversation, as ratios against a baseline that runs beside it.
 //!
 //! `scripts/bench` runs this and puts the table into `docs/BENCHMARKS.md`. Times are
 //! medians of interleaved rounds: the machine drifts, the ratios do not.

@@ -13,7 +13,7 @@ use infold_store::{Contexts, Durability, Matching, Metadata, SearchRequest};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-/// What places count.
+/// The ranks up to which hits are counted.
 const PLACES: [usize; 3] = [1, 5, 20];
 
 fn main() -> ExitCode {
@@ -139,7 +139,7 @@ impl Set {
         Ok(Set { docs, questions })
     }
 
-    /// What our search finds, for each question.
+    /// Returns the results of our search for each question.
     fn ours(&self) -> Result<Vec<Vec<usize>>, Box<dyn Error>> {
         let dir = tempfile::tempdir()?;
         let contexts = Contexts::new(dir.path(), Durability::Never);
@@ -163,7 +163,7 @@ impl Set {
         Ok(found)
     }
 
-    /// What FTS5 finds by itself: all words of the question, any of which may match.
+    /// Returns the results of plain FTS5: all words of the question, any of which may match.
     fn plain(&self, tokenizer: &str) -> Result<Vec<Vec<usize>>, Box<dyn Error>> {
         let db = Connection::open_in_memory()?;
         db.execute_batch(&format!(

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// The id of this boot; zero where the system does not tell it.
+/// Returns the id of this boot; zero if the system does not provide one.
 pub fn id() -> u128 {
     static ID: OnceLock<u128> = OnceLock::new();
     *ID.get_or_init(|| {

@@ -20,11 +20,11 @@ pub type Key = [u8; 16];
 /// The place of a key, and the messages it leads to.
 pub type KnownChain = (usize, Vec<(Uuid, Seq)>);
 
-/// Which conversations are known, and which tasks they lead to: `chains.db` in a contexts directory.
+/// Index of known conversations, and of the tasks that contain them: `chains.db` in a contexts directory.
 ///
-/// It can be filled again from the tasks' own files, so a lost or damaged
-/// one is made anew. It is written without waiting for the disk: after a power cut a row may
-/// lead to a message, or a task, that is not there. Rows are hints; the log decides.
+/// It can be rebuilt from the tasks' own files, so a lost or damaged one is replaced. Writes are not synced to
+/// the disk: after a power cut a row may point at a message, or a task, that does not exist. Rows are hints;
+/// the log decides.
 ///
 /// ```
 /// use infold_log::Seq;
@@ -41,7 +41,7 @@ pub type KnownChain = (usize, Vec<(Uuid, Seq)>);
 /// ```
 #[derive(Debug)]
 pub struct ChainIndex {
-    /// Nothing, if it was closed to be made anew and that failed.
+    /// None if it was closed to be rebuilt and that failed.
     connection: Option<Connection>,
     root: PathBuf,
     path: PathBuf,
@@ -52,7 +52,7 @@ pub struct ChainIndex {
     filler: Option<Filler>,
 }
 
-/// Adds all tasks to an index that was made anew.
+/// Adds all tasks to a new index.
 struct Filler(Box<dyn Fn(&mut ChainIndex) + Send>);
 
 impl fmt::Debug for Filler {
@@ -67,8 +67,7 @@ const MAX_TASKS_OF_A_KEY: u32 = 256;
 /// The version of an index that holds all tasks; one that is yet to be filled has none.
 const VERSION: i64 = 1;
 
-// Tasks are numbered in the order in which they came: what is newest is found without sorting,
-// and a row is short.
+// Tasks are numbered in the order of their creation: the newest is found without sorting, and a row is short.
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS tasks (
         number INTEGER PRIMARY KEY,
@@ -91,9 +90,9 @@ const SCHEMA: &str = "
 ";
 
 impl ChainIndex {
-    /// Opens the index of a contexts directory, and makes it where it is missing.
+    /// Opens the index of a contexts directory, and creates a missing one.
     ///
-    /// One that is damaged is set aside; [`ChainIndex::is_new`] and [`ChainIndex::torn`] say so.
+    /// A damaged one is set aside; [`ChainIndex::is_new`] and [`ChainIndex::torn`] report that.
     pub fn open(root: &Path) -> Result<ChainIndex, RegistryError> {
         match ChainIndex::open_as_is(root) {
             Err(RegistryError::Damaged { .. }) => ChainIndex::anew(root),
@@ -101,16 +100,16 @@ impl ChainIndex {
         }
     }
 
-    /// Says who adds all tasks to it when it turns out to be damaged: it is then set aside, started anew and filled, and what was asked
-    /// is asked again.
+    /// Sets the function that adds all tasks to a new index. If the index turns out to be damaged, it is set
+    /// aside, created again and filled, and the operation is repeated.
     pub fn fill_with(&mut self, filler: impl Fn(&mut ChainIndex) + Send + 'static) {
         self.filler = Some(Filler(Box::new(filler)));
     }
 
     /// Sets the index aside and starts an empty one, which is filled.
     fn renew(&mut self) -> Result<(), RegistryError> {
-        // Closed first: the last connection that closes removes the journal beside the database,
-        // and that must not be the new one's.
+        // Close it first: the last connection that closes removes the journal of the database, which must not
+        // be the new one's.
         self.connection = None;
         let torn = database::set_aside(&self.root, NAME, self.identity)?;
         let filler = self.filler.take();
@@ -142,7 +141,7 @@ impl ChainIndex {
         database::set_aside(root, NAME, None)
     }
 
-    /// Says what is wrong with the index of a contexts directory, as SQLite finds it; nothing if it is sound, or not there.
+    /// Checks the index of a contexts directory with SQLite; returns the damage, if there is any.
     pub fn check(root: &Path) -> Result<Option<String>, RegistryError> {
         if !root.join(NAME).exists() {
             return Ok(None);
@@ -203,14 +202,14 @@ impl ChainIndex {
         self.torn.as_deref()
     }
 
-    /// Finds the longest known beginning of a conversation, whose keys are given in its order.
+    /// Finds the longest known prefix of a conversation, whose keys are given in its order.
     ///
-    /// Returns the place of the last key that is known and what it leads to, newest task first;
-    /// of very many, the newest. What is looked for is mostly near the end, so that is where the
-    /// search begins; how many tasks there are does not matter.
+    /// Returns the position of the last known key and the messages that it belongs to, newest task first; of
+    /// very many, the newest. The search starts at the end, because most prefixes are long; its cost does not
+    /// depend on the number of tasks.
     pub fn find(&mut self, keys: &[Key]) -> Result<Option<KnownChain>, RegistryError> {
         self.run(|db| {
-            // One transaction: else each look-up takes and gives back the locks.
+            // Use one transaction, because otherwise each look-up takes and releases the locks.
             let whole = db.unchecked_transaction()?;
             let mut known = whole.prepare_cached(
                 "SELECT tasks.task, chains.seq FROM chains
@@ -234,17 +233,17 @@ impl ChainIndex {
         })
     }
 
-    /// Adds what leads to a task, all or none.
+    /// Adds the keys of a task, all or none.
     ///
-    /// A key that is there already leads to where it was last added: what is said again after
-    /// a rewind is found where the task goes on.
+    /// A key that is there already is moved to its new message: a message that is repeated after a rewind is
+    /// found where the task continues.
     pub fn add(&mut self, task: Uuid, rows: &[(Key, Seq)]) -> Result<(), RegistryError> {
         let rows: Vec<(Uuid, Key, Seq)> =
             rows.iter().map(|(key, seq)| (task, *key, *seq)).collect();
         self.add_all(&rows)
     }
 
-    /// Adds what leads to several tasks, all or none.
+    /// Adds the keys of several tasks, all or none.
     pub fn add_all(&mut self, rows: &[(Uuid, Key, Seq)]) -> Result<(), RegistryError> {
         if rows.is_empty() {
             return Ok(());
@@ -316,7 +315,7 @@ impl ChainIndex {
         Ok(())
     }
 
-    /// Leaves nothing in the file, or beside it, of what was removed from it.
+    /// Removes deleted data from the file and its journal for good.
     pub(crate) fn purge(&mut self) -> Result<(), RegistryError> {
         self.run(database::purge)
     }
@@ -334,7 +333,7 @@ impl ChainIndex {
         })
     }
 
-    /// Forgets what leads to a message of a task, and to all behind it.
+    /// Deletes the keys of a message of a task, and of all later ones.
     pub fn forget_from(&mut self, task: Uuid, seq: Seq) -> Result<(), RegistryError> {
         self.write(|db| {
             if let Some(number) = number(db, task)? {
@@ -392,9 +391,9 @@ impl ChainIndex {
 
 const NAME: &str = "chains.db";
 
-/// Opens the index, if there is one that can be used.
+/// Opens the index, if there is a usable one.
 ///
-/// Without it, rows of removed tasks stay in the index; readers check what they find there.
+/// Without it, rows of removed tasks stay in the index; readers verify each result.
 pub(crate) fn if_there(root: &Path) -> Option<ChainIndex> {
     let there = root.join(NAME).exists();
     there.then(|| ChainIndex::open_as_is(root).ok()).flatten()
@@ -410,14 +409,14 @@ fn settle(db: &Connection, path: &Path) -> rusqlite::Result<i64> {
     db.execute_batch(
         "PRAGMA synchronous = OFF; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4096;",
     )?;
-    // An index of an earlier version does not have all tables of what was redacted.
+    // An index of an earlier version lacks some tables of redactions.
     if found == 0 || !db.table_exists(None, "redacted_texts")? {
         let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
         whole.execute_batch(SCHEMA)?;
         whole.execute_batch(redacted::SCHEMA)?;
         whole.commit()?;
     }
-    // Reads the tables' definitions: what is damaged there is seen now.
+    // Read the definitions of the tables, so that damage to them is found now.
     db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(found)
 }

@@ -1,4 +1,4 @@
-//! A contexts directory: its tasks, and the registry beside them.
+//! A contexts directory: its tasks and its registry.
 
 mod error;
 mod create;
@@ -34,9 +34,9 @@ use crate::file::Access;
 use crate::log::shortened;
 use crate::{Counters, Durability, Log, LogError, Outcome, Repair, Status, TaskRow, Writer};
 
-/// A contexts directory: the tasks in it, and the registry beside them.
+/// A contexts directory: its tasks and its registry.
 ///
-/// The directories are the truth; the registry is put right from them.
+/// The directories are authoritative; the registry is corrected from them.
 #[derive(Clone, Debug)]
 pub struct Contexts {
     root: PathBuf,
@@ -65,7 +65,7 @@ impl Contexts {
         }
     }
 
-    /// Says whom to tell what was put right on the way, such as a damaged registry that was made anew.
+    /// Sets the function that receives notices of repairs, such as of a damaged registry that was rebuilt.
     pub fn telling(self, teller: fn(&str)) -> Contexts {
         let teller = Some(teller);
         Contexts { teller, ..self }
@@ -170,7 +170,8 @@ impl Contexts {
             let seen = self.last_change_of_root();
             let opened = self.moving(id, |dir| Ok(Log::open(dir, Access::Read, &self.dirs())?));
             tries += 1;
-            // A redaction may have replaced files after some of them were opened; it comes and goes in the root.
+            // A redaction that began and ended meanwhile may have replaced files after some of them were
+            // opened.
             let is_mixed = match &opened {
                 Ok((log, _)) => log.is_replaced(),
                 Err(TaskError::Log(LogError::Damaged { .. })) => self.last_change_of_root() != seen,
@@ -232,9 +233,9 @@ impl Contexts {
         Ok((writer, repairs))
     }
 
-    /// Brings the registry's counters up to what a writer wrote.
+    /// Updates the registry's counters to those of a writer.
     ///
-    /// They are set, not added to: then nothing that went wrong before stays wrong.
+    /// They are set, not added to, so that an earlier error does not persist.
     pub fn settle(&self, id: Uuid, writer: &Writer) -> Result<(), TaskError> {
         let registry = self.opened()?;
         let counted = self.recount(writer.log())?;
@@ -253,7 +254,7 @@ impl Contexts {
     pub fn finish(&self, id: Uuid, end: &Outcome) -> Result<Vec<Repair>, TaskError> {
         let running = self.root.join(PLACES[0]).join(id.to_string()).is_dir();
         let (mut writer, repairs) = match self.write(id) {
-            // It had been ended so before, and only now was that carried through.
+            // It had ended with this status before, and its end has only now been completed.
             Err(TaskError::Ended { status, .. }) if running && status == end.status() => {
                 return Ok(Vec::new());
             }
@@ -335,7 +336,7 @@ impl Contexts {
             let status = end_of(&log)?.map_or(Status::Completed, |(status, _)| status);
             return Err(TaskError::Ended { task: id, status });
         }
-        // A registry that cannot be used is told of before anything is written, not after.
+        // Report an unusable registry before anything is written.
         self.opened()?;
         let opened = Writer::open_at(dir, self.durability, &self.dirs(), self.address());
         let (mut writer, repairs) = opened.map_err(|source| TaskError::opening(id, source))?;
@@ -364,7 +365,8 @@ impl Contexts {
     }
 }
 
-/// How a task's log says that it ended, if it does. What was redacted since then did not make it go on.
+/// Returns the status with which a task's log ended, if it did. A later redaction does not count as a
+/// continuation.
 pub fn end_of(log: &Log) -> Result<Option<(Status, Option<String>)>, LogError> {
     let own = log.own().event;
     let mut last = log.state().last_event();

@@ -1,4 +1,4 @@
-//! The view of a task, kept in `current.jsonl`, and what is known of this and other files that follow from the log (`current.idx`).
+//! The view of a task in `current.jsonl`, and the state of this and other derived files (`current.idx`).
 
 use std::fs;
 use std::io::{BufWriter, Write as _};
@@ -11,11 +11,11 @@ use crate::file::{self, Access, Growing};
 use crate::table::{Numbers, checksum, put, unsealed};
 use crate::{Log, LogError, boot};
 
-/// The view of a task, kept in `current.jsonl`.
+/// The view of a task, in `current.jsonl`.
 ///
-/// Between folds the view grows only at its end, so only the last round is written
-/// again; a step that changes what is shown replaces the file in one go. How far the
-/// file goes is kept beside it, in `current.idx`.
+/// Between folds the view grows only at its end, so only the last round is written again; a step that changes
+/// earlier parts replaces the file at once. The point up to which the file is written is recorded in
+/// `current.idx`.
 #[derive(Debug)]
 pub struct Current {
     dir: PathBuf,
@@ -72,7 +72,7 @@ impl Written {
 /// The contents of `current.jsonl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
-    /// It shows the state at this point.
+    /// The point whose state it shows.
     at: Point,
     /// All of it.
     all: Written,
@@ -80,7 +80,7 @@ struct Stamp {
     tail: Option<(Written, Seq)>,
 }
 
-/// More than this is not held in memory to be appended: the view is written anew, piece by piece.
+/// The most bytes that are collected in memory to be appended: a longer view is rewritten, piece by piece.
 const MAX_GROWTH_BYTES: usize = 1 << 18;
 /// How much of a file is read at once.
 const READ_BYTES: usize = 1 << 18;
@@ -89,7 +89,7 @@ const NAME: &str = "current.jsonl";
 const MAGIC: u64 = u64::from_le_bytes(*b"infoldc2");
 
 impl Current {
-    /// Reads how far `current.jsonl` goes.
+    /// Reads the state of `current.jsonl`.
     pub fn open(dir: &Path) -> Current {
         let kept = fs::read(dir.join("current.idx")).ok();
         let kept = kept.and_then(|bytes| Current::decode(dir, &bytes));
@@ -101,12 +101,13 @@ impl Current {
         })
     }
 
-    /// Returns whether the machine was booted since the files were written: then they may not be what was written.
+    /// Returns whether the machine was booted since the files were written: then they may differ from what was
+    /// written.
     pub fn is_of_another_boot(&self) -> bool {
         self.boot != boot::id()
     }
 
-    /// Forgets what is known of a file that does not hold what it should; returns whether it does not.
+    /// Checks the content of the file, and forgets its state if it is wrong; returns whether it is right.
     pub fn check_content(&mut self) -> Result<bool, LogError> {
         let is_whole = match self.stamp {
             Some(stamp) => stamp.all.is_in(&self.path())?,
@@ -134,7 +135,7 @@ impl Current {
         self.stamp.is_none() && len == 0
     }
 
-    /// Returns whether the file is what its stamp says, as far as can be seen without reading it.
+    /// Returns whether the file matches its stamp, as far as that shows without reading it.
     pub fn is_intact(&self) -> bool {
         let len = fs::metadata(self.path()).map(|meta| meta.len());
         self.stamp
@@ -147,7 +148,7 @@ impl Current {
         if self.is_intact() && self.stamp.is_some_and(|stamp| stamp.at == at) {
             return Ok(());
         }
-        // A file that shows more than there is may show what was never kept.
+        // A file that is ahead of the log may show entries that were never recorded.
         let stamp = self.stamp.filter(|stamp| {
             self.is_usable() && stamp.at.seq <= at.seq && stamp.at.event <= at.event
         });
@@ -160,7 +161,7 @@ impl Current {
         self.save()
     }
 
-    /// Writes down what is known of the files.
+    /// Writes the state of the files.
     pub fn save(&mut self) -> Result<(), LogError> {
         self.boot = boot::id();
         let bytes = self.encode();
@@ -171,7 +172,7 @@ impl Current {
         file.overwrite(0, &bytes)
     }
 
-    /// Writes the whole view anew.
+    /// Rewrites the whole view.
     pub fn rewrite(&mut self, log: &Log) -> Result<(), LogError> {
         let view = View::of(log.state().shown(), log)?;
         let next = self.dir.join("current.tmp");
@@ -192,10 +193,10 @@ impl Current {
         Ok(())
     }
 
-    /// Writes the last round, and what came after it, anew.
+    /// Rewrites the last round and everything after it.
     ///
-    /// A write that fails leaves the file as it was: all is rendered before the file is touched, and what
-    /// needs space on the disk is written first.
+    /// A write that fails leaves the file unchanged: everything is rendered before the file is touched, and
+    /// parts that need space on the disk are written first.
     fn grow(&mut self, log: &Log, before: Written, from: Seq) -> Result<(), LogError> {
         let view = View::since(log.state().shown(), from, log)?;
         let mut bytes = Vec::new();
@@ -219,13 +220,13 @@ impl Current {
         Ok(())
     }
 
-    /// The file is at least as long as its stamp says: what follows was not stamped yet.
+    /// Returns whether the file is at least as long as its stamp says; bytes after that were not stamped yet.
     fn is_usable(&self) -> bool {
         let len = fs::metadata(self.path()).map_or(0, |meta| meta.len());
         self.stamp.is_some_and(|stamp| len >= stamp.all.len)
     }
 
-    /// Returns whether the file begins with what stands before its last round, which growing does not touch.
+    /// Returns whether the part of the file before its last round, which growing does not touch, is intact.
     pub fn has_settled_part(&self) -> Result<bool, LogError> {
         match self.stamp.and_then(|stamp| stamp.tail) {
             Some((before, _)) => before.begins(&self.path()),
@@ -239,7 +240,7 @@ impl Current {
     }
 }
 
-/// Writes the lines of a view behind what was written before; returns what the file then holds.
+/// Writes the lines of a view after those already written; returns the resulting state of the file.
 fn each(
     log: &Log,
     view: &View,
@@ -251,9 +252,9 @@ fn each(
         Some(last) => Some(log.record(last)?.round),
         None => None,
     };
-    // Notes stand behind the first request; until it comes, the view may yet change before its end.
+    // Notes are placed after the first request; until it comes, the view may still change before its end.
     let settled = shown.notes().next().is_none() || Floor::of(shown, log)?.request().is_some();
-    // Look-ups stand before the first message of their round, and are written with it.
+    // Look-ups are placed before the first message of their round, and are written with it.
     let has_lookups = |round: Seq| {
         let mut recalls = shown.all_recalls();
         recalls.any(|(_, recall)| recall.source.is_none() && recall.at >= round)
@@ -367,7 +368,7 @@ mod tests {
             assert!(rebuilt(&repairs, name), "{name}: {repairs:?}");
             drop(writer);
             assert_eq!(fs::read(&path).unwrap(), whole, "{name}");
-            // It is looked at once.
+            // The file is checked only once.
             let (_, repairs) = contexts.write(id).unwrap();
             assert_eq!(repairs, []);
             assert!(!Current::open(&contexts.place(id).unwrap()).is_of_another_boot());
@@ -401,7 +402,7 @@ mod tests {
         damaged[3] ^= 1;
         fs::write(dir.join(NAME), damaged).unwrap();
         assert_eq!(contexts.verify(id, None).unwrap().len(), 1);
-        // It may also end before the view is written for the first time.
+        // The process may also end before the view is written for the first time.
         fs::remove_file(dir.join("current.idx")).unwrap();
         fs::write(dir.join(NAME), "").unwrap();
         assert!(contexts.verify(id, None).unwrap().is_empty());

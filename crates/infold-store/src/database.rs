@@ -15,7 +15,7 @@ use crate::{RegistryError, time};
 const MAX_PATH_BYTES: usize = 512;
 /// Suffixes of SQLite's files. The database itself is set aside last: a new one must not find the journal of the old one.
 const SUFFIXES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
-/// The longest of what SQLite adds to a path.
+/// The longest suffix that SQLite adds to a path.
 const LONGEST_SUFFIX: &str = "-journal";
 /// SQLite makes sure that there is space for each piece of this size of the memory that its users share.
 const SHARED_PAGE_BYTES: u64 = 4096;
@@ -28,9 +28,9 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The file that has this path; none if there is none.
+    /// Returns the identity of the file at this path; none if there is none.
     ///
-    /// It is not opened: closing it again would drop the locks that SQLite has on it.
+    /// The file is not opened, because closing it again would drop the locks that SQLite has on it.
     pub fn of(path: &Path) -> Option<Identity> {
         let meta = fs::metadata(path).ok()?;
         Some(Identity::of_meta(&meta))
@@ -59,20 +59,21 @@ pub fn connect(path: &Path, patience: Patience) -> rusqlite::Result<Connection> 
     // Deleted content is overwritten in the file.
     connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     if has_small_blocks(path) {
-        // One that has a write-ahead log, from elsewhere or from before, is read without shared memory, by one alone.
+        // A database with a write-ahead log that was copied or left over is read without shared memory, by one
+        // process only.
         connection.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))?;
     }
     Ok(connection)
 }
 
-/// Returns whether the blocks of the file system are smaller than what SQLite takes for one.
+/// Returns whether the blocks of the file system are smaller than SQLite assumes.
 fn has_small_blocks(path: &Path) -> bool {
     let stat = path.parent().map(rustix::fs::statvfs);
     let is_small = |stat: rustix::fs::StatVfs| stat.f_frsize.min(stat.f_bsize) < SHARED_PAGE_BYTES;
     stat.is_some_and(|stat| stat.is_ok_and(is_small))
 }
 
-/// Checks that SQLite can open databases in a directory, which need not be there.
+/// Checks that SQLite can open databases in a directory, which need not exist.
 pub fn check_path(root: &Path) -> Result<(), RegistryError> {
     let path = fs::canonicalize(root).or_else(|_| std::path::absolute(root));
     let path = path.unwrap_or_else(|_| root.to_owned()).join("chains.db");
@@ -85,7 +86,8 @@ pub fn check_path(root: &Path) -> Result<(), RegistryError> {
     Ok(())
 }
 
-/// Checks that a database and what stands beside it are files: SQLite says of a directory that it may not be written.
+/// Checks that a database and its journals are files, because SQLite reports a directory as one that may not be
+/// written.
 pub fn check_files(path: &Path) -> Result<(), RegistryError> {
     for suffix in SUFFIXES {
         let file = beside(path, suffix);
@@ -113,13 +115,13 @@ pub fn set_journal(db: &Connection, path: &Path) -> rusqlite::Result<()> {
     db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
 }
 
-/// Says what is wrong with a database, as SQLite finds it; nothing if it is sound.
+/// Checks a database with SQLite; returns the damage, if there is any.
 pub fn check(db: &Connection) -> rusqlite::Result<Option<String>> {
     let verdict: String = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     Ok(Some(verdict).filter(|verdict| verdict != "ok"))
 }
 
-/// Leaves nothing in a database, or beside it, of what was removed from it.
+/// Removes deleted data from a database and its journals for good.
 pub fn purge(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch("VACUUM")?;
     let busy: i64 = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
@@ -196,7 +198,7 @@ pub fn guard(path: &Path) {
     }
 }
 
-/// The file SQLite keeps beside a database, such as `tasks.db-wal`.
+/// Returns the path of a file that SQLite keeps beside a database, such as `tasks.db-wal`.
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

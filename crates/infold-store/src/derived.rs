@@ -58,7 +58,7 @@ impl Derived {
         })
     }
 
-    /// Appends what the newest event adds to what was written. A file that misses a line is written anew.
+    /// Appends the lines of the newest event. A file that lacks a line is rewritten.
     pub fn follow(
         self,
         log: &Log,
@@ -72,7 +72,7 @@ impl Derived {
         }
     }
 
-    /// Appends what all events from this one on add, as [`Derived::follow`] does for one.
+    /// Appends the lines of all events from this one on, as [`Derived::follow`] does for one.
     pub fn follow_from(
         self,
         log: &Log,
@@ -99,7 +99,7 @@ impl Derived {
         }
     }
 
-    /// Appends lines to a file that should have so many; one that has not is written anew.
+    /// Appends lines to a file with a known number of lines; one with another number is rewritten.
     fn add(
         self,
         log: &Log,
@@ -179,13 +179,13 @@ impl Derived {
         Ok(Written::default().and(&self.lines(log)?))
     }
 
-    /// Returns whether the file holds what was written, byte by byte.
+    /// Returns whether the file is unchanged since it was written, byte by byte.
     pub fn is_whole(self, log: &Log, written: Option<Written>) -> Result<bool, LogError> {
         let path = log.dir().join(self.name());
         written.unwrap_or_default().is_in(&path)
     }
 
-    /// Writes the file anew; returns what it holds then.
+    /// Rewrites the file; returns its new state.
     pub fn rewrite(self, log: &Log) -> Result<Written, LogError> {
         let lines = self.lines(log)?;
         file::replace(&log.dir().join(self.name()), &lines)?;

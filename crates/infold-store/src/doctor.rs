@@ -1,4 +1,4 @@
-//! Puts right what is wrong with tasks and their registry.
+//! Repairs tasks and their registry.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -22,7 +22,7 @@ use crate::{
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
 
 impl Contexts {
-    /// Opens the registry; one that is damaged anywhere is kept aside and made anew from the directories.
+    /// Opens the registry; one with any damage is set aside and rebuilt from the directories.
     pub fn repaired_registry(&self) -> Result<(Registry, Vec<String>), TaskError> {
         let mut done = Vec::new();
         if self.discard_redaction()? {
@@ -34,7 +34,7 @@ impl Contexts {
         let mut registry = self.registry()?;
         if let Some(reason) = registry.check()? {
             let opened = registry.identity();
-            // Closed first: the last connection that closes removes the journal beside the database.
+            // Close it first: the last connection that closes removes the journal of the database.
             drop(registry);
             registry = self.renew_registry(opened, &reason)?;
             done.push(format!("damaged registry made anew: {reason}"));
@@ -43,7 +43,7 @@ impl Contexts {
             if registry.get(id)?.is_none() {
                 match self.enter(id, &registry) {
                     Ok(()) => done.push(format!("task {id} entered into the registry")),
-                    // `verify` tells what is wrong with it.
+                    // `verify` reports the damage of this task.
                     Err(TaskError::Log(_)) => {}
                     Err(error) => return Err(error),
                 }
@@ -67,7 +67,7 @@ impl Contexts {
                 "what was left of {unborn} task(s) that never came to be was removed"
             ));
         }
-        // A fork is recorded before it is made, and keeps the row of what it continues.
+        // A fork is recorded before it is created, and its record keeps the row of its parent.
         for id in registry.forks()? {
             if self.place(id).is_none() {
                 registry.remove(id)?;
@@ -108,7 +108,7 @@ impl Contexts {
         Ok(done)
     }
 
-    /// Puts a task right and says what was done. Damaged bytes are kept aside.
+    /// Repairs a task and returns the actions taken. Damaged bytes are set aside.
     ///
     /// Damage of a task that it continues is repaired there first; then this is called again.
     pub fn repair(&self, id: Uuid, registry: &Registry) -> Result<Vec<String>, TaskError> {
@@ -179,7 +179,7 @@ impl Contexts {
         }
     }
 
-    /// Derives everything of a task anew from its log.
+    /// Rewrites all derived files of a task from its log.
     fn rewrite(&self, id: Uuid, dir: &Path, registry: &Registry) -> Result<Vec<String>, TaskError> {
         let opened = Writer::open(dir, Durability::Turn, &self.dirs());
         let (mut writer, repairs) = opened.map_err(|source| TaskError::opening(id, source))?;
@@ -205,7 +205,7 @@ impl Contexts {
         if is_ended && is_running {
             registry.set_status(id, Status::Running, Timestamp::now())?;
         } else if is_ended {
-            // One that ended is where those are that ended.
+            // Move a task that ended to the directory of completed ones.
             self.carry_end_through(id)?;
         }
         Ok(done)

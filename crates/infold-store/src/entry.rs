@@ -124,11 +124,11 @@ pub struct EventEntry {
     pub sum: u32,
     /// The facts that the algebra needs.
     pub mark: Mark,
-    /// Where to find what was shown after it.
+    /// Where the view after it is found.
     pub base: Base,
     /// The newest event up to it that has a snapshot; zero if there is none.
     pub snapshot: u64,
-    /// The newest event up to it that changed what is shown; zero if there is none.
+    /// The newest event up to it that changed the view; zero if there is none.
     pub change: u64,
     /// Summary folds so far.
     pub summaries: u64,
@@ -136,7 +136,7 @@ pub struct EventEntry {
     pub tools: u64,
     /// Usage totals so far.
     pub spent: Spent,
-    /// The newest event up to it that reports what a reply took; zero if there is none.
+    /// The newest event up to it that reports the usage of a reply; zero if there is none.
     pub report: u64,
     /// The newest event up to it that says that messages were pushed with a key; zero if there is none.
     pub keyed: u64,
@@ -157,10 +157,10 @@ pub struct Spent {
     pub cost: u64,
 }
 
-/// Where to find what was shown after an event.
+/// Where the view after an event is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// By applying the event to what was shown before it.
+    /// By applying the event to the view before it.
     Before,
     /// The same as at an earlier point.
     Same(Point),

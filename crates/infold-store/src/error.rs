@@ -1,11 +1,11 @@
-//! Errors of logs and tasks, sorted by what can be done about them.
+//! Errors of logs and tasks, by their remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use infold_log::steer::Refused;
 
-/// Why the log of a task could not be read or written, sorted by what can be done about it.
+/// An error while the log of a task was read or written; each variant has its own remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// Free some space, then do it again. Nothing acknowledged is lost.
@@ -42,7 +42,7 @@ pub enum LogError {
         /// The problem.
         reason: String,
     },
-    /// Look at the log: what failed may be there all the same.
+    /// Look at the log, because the write may have succeeded.
     #[error("{source}; it could not be taken back, so it may have taken effect")]
     Unsure {
         /// The cause.
@@ -91,7 +91,7 @@ impl LogError {
         }
     }
 
-    /// The same, if what was written before it happened could not be taken back.
+    /// Returns the same error, marked as unsure if earlier writes could not be undone.
     pub(crate) fn after(self, is_taken_back: bool) -> LogError {
         match self {
             error if is_taken_back => error,
@@ -102,7 +102,7 @@ impl LogError {
         }
     }
 
-    /// The same, once what was written before it happened is gone after all.
+    /// Returns the same error, once the earlier writes have been undone after all.
     pub(crate) fn without_doubt(self) -> LogError {
         match self {
             LogError::Unsure { source } => *source,
@@ -118,7 +118,7 @@ impl LogError {
         }
     }
 
-    /// A file whose bytes are not what they should be.
+    /// Returns the error for a file with unexpected bytes.
     pub fn damaged(path: &Path, at: u64, reason: impl Into<String>) -> LogError {
         LogError::Damaged {
             path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! Events as they stand in `events.jsonl`.
+//! Events as recorded in `events.jsonl`.
 
 mod redact;
 mod state_change;
@@ -29,7 +29,7 @@ pub use state_change::{StateAuthor, StateLine};
 pub use tools::{RefusalLine, ToolsShownLine};
 pub use usage::{Failure, Purpose, Usage};
 
-/// An event as it stands in `events.jsonl`.
+/// An event as recorded in `events.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventLine {
     /// Its number.
@@ -53,7 +53,7 @@ pub enum What {
     Mask(MaskLine),
     /// A fold was opened.
     Unfold(EventId),
-    /// The state became what it was at a point.
+    /// The state was reset to that of a point.
     Rewind(Point),
     /// A step was taken back.
     Undo(EventId),
@@ -77,18 +77,18 @@ pub enum What {
         /// How much of it.
         at: Point,
     },
-    /// The task came to an end, or goes on after one.
+    /// The status of the task changed: it ended, or continues.
     Status {
         /// How.
         status: Status,
         /// Why, if it failed.
         error: Option<String>,
-        /// It ended because nothing came to it any more, and goes on when something does.
+        /// Whether it ended for lack of activity, so that it continues on new activity.
         is_idle: bool,
     },
     /// A tool was run; its record as it came.
     Tool(String),
-    /// A provider reported what a request came to.
+    /// A provider reported the usage of a request.
     Usage(Usage),
     /// A provider was called, and no reply came of it.
     Failure(Failure),
@@ -112,9 +112,9 @@ pub enum What {
     CallStarted(CallStartedLine),
     /// The files of a workspace were kept.
     Checkpoint(CheckpointLine),
-    /// The files of a workspace became what they were.
+    /// The files of a workspace were restored.
     Restore(RestoreLine),
-    /// Something this version does not know; it does not change what is shown.
+    /// An event of a later version; it does not change the view.
     Other(String),
 }
 
@@ -221,7 +221,7 @@ impl EventLine {
         (line + "\n").into_bytes()
     }
 
-    /// Reads a line; says what is wrong if it is not one.
+    /// Reads a line; the error says why it is not an event.
     pub fn decode(line: &[u8]) -> Result<EventLine, String> {
         let json = Json::parse(line).map_err(|error| error.to_string())?;
         let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;

@@ -71,7 +71,7 @@ impl Growing {
         })
     }
 
-    /// Opens a file that follows from others. A missing one is made when it is first written: the request that begins a
+    /// Opens a derived file. A missing one is created on its first write, so that the request that begins a
     /// task need not wait for it.
     pub fn open_derived(path: PathBuf, access: Access) -> Result<Growing, LogError> {
         if access == Access::Write && !path.exists() && path.parent().is_some_and(Path::is_dir) {
@@ -83,7 +83,7 @@ impl Growing {
         Growing::open(path, access)
     }
 
-    /// Makes a file without a name, which is gone with the process; `path` is what it stands for.
+    /// Creates an unnamed file, which disappears with the process; `path` is the file that it replaces.
     pub fn scratch(path: PathBuf) -> Result<Growing, LogError> {
         let made = tempfile::tempfile().map_err(|error| LogError::io(&path, "rederived", error));
         Ok(Growing {
@@ -106,7 +106,7 @@ impl Growing {
         }
     }
 
-    /// Gives the descriptor back; [`Growing::reopen`] takes one again. Only for what is not written to.
+    /// Closes the descriptor; [`Growing::reopen`] opens it again. Only for files that are not written to.
     pub fn release(&mut self) {
         if !self.writable && self.file.take().is_some() {
             self.is_released = true;
@@ -188,7 +188,7 @@ impl Growing {
         Ok(())
     }
 
-    /// Writes bytes at `at`, not beyond the end, and makes what they end the end.
+    /// Writes bytes at `at`, not beyond the end; the end of the bytes becomes the end of the file.
     pub fn overwrite(&mut self, at: u64, bytes: &[u8]) -> Result<(), LogError> {
         self.make()?;
         let fail = |error| LogError::io(&self.path, "written", error);
@@ -205,7 +205,7 @@ impl Growing {
         Ok(())
     }
 
-    /// Takes back what was appended from `len` on; returns whether that could be done.
+    /// Removes everything appended from `len` on; returns whether that succeeded.
     #[must_use]
     pub fn take_back(&mut self, len: u64) -> bool {
         // If it cannot be cut, the next append goes over it.
@@ -214,7 +214,7 @@ impl Growing {
         cut.is_ok()
     }
 
-    /// Takes `len` for the end, without touching the file: what lies beyond is overwritten.
+    /// Treats `len` as the end, without touching the file: bytes beyond it are overwritten.
     pub fn forget(&mut self, len: u64) {
         self.len = self.len.min(len);
     }
@@ -293,7 +293,7 @@ pub fn sync_dir(path: &Path) -> Result<(), LogError> {
     synced.map_err(|error| LogError::io(path, "synced", error))
 }
 
-/// Renames what is in the way; returns its new name.
+/// Renames the file at a path; returns its new name.
 pub fn move_aside(path: &Path) -> Result<PathBuf, LogError> {
     let aside = free_name_aside(path);
     fs::rename(path, &aside).map_err(|error| LogError::io(path, "moved", error))?;

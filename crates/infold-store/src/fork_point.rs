@@ -13,11 +13,12 @@ use crate::mend::{MAX_GONE_LINES, fork_event, mended_events, mended_messages};
 use crate::{Contexts, EventLine, Log, LogError, Metadata, TaskError, What};
 
 impl Contexts {
-    /// Makes sure that the point is there from which a task continues `lost`, its parent. Says what was done; nothing if
-    /// that task is not its parent, or too much is gone to be believed.
+    /// Makes sure that the point exists from which a task continues `lost`, its parent. Returns a description
+    /// of the repair; none if that task is not its parent, or too much is lost to be plausible.
     ///
-    /// A parent that ends too early is made longer. One that was written to since has other entries where the lost ones
-    /// were, which are none of the fork's: the fork then begins at the last point that is left of what it continued.
+    /// A parent that ends too early is lengthened. If a parent was written to since, its new entries replaced
+    /// the lost ones and do not belong to the fork: the fork then begins at the last remaining point of the
+    /// part that it continued.
     pub(crate) fn restore_fork_point(
         &self,
         id: Uuid,
@@ -71,7 +72,7 @@ impl Contexts {
         };
         let mut locks = vec![self.locked(id, dir)?];
         let mut changed = vec![dir.to_owned()];
-        // Tasks that continue this one have the list of all that they continue beside their logs.
+        // Tasks that continue this one have the list of all their ancestors beside their logs.
         for task in self.tasks()? {
             if let Some(later) = self.place(task).filter(|dir| lists_ancestor(dir, id)) {
                 locks.push(self.locked(task, &later)?);

@@ -68,15 +68,15 @@ impl Log {
 }
 
 impl Writer {
-    /// Keeps what stands around the messages of a request, if that is not what stood there last;
+    /// Records the frame of a request, the members around its messages, if it differs from the last one;
     /// returns its number.
     ///
-    /// `members` are names and raw JSON, without credentials. Only what changed is written.
+    /// `members` are names and raw JSON, without credentials. Only changed members are written.
     pub fn frame(&mut self, wire: Wire, members: &[(&str, &[u8])]) -> Result<u64, LogError> {
         self.frame_without(wire, members, None)
     }
 
-    /// As [`Writer::frame`], without what was redacted in the frames of any task.
+    /// As [`Writer::frame`], without texts that were redacted in the frames of any task.
     pub fn frame_without(
         &mut self,
         wire: Wire,
@@ -117,7 +117,7 @@ impl Writer {
     }
 }
 
-/// `frames.jsonl`, and what its last frame was, as far as telling a change needs.
+/// `frames.jsonl`, and as much of its last frame as is needed to detect changes.
 #[derive(Debug)]
 pub(crate) struct Frames {
     file: Growing,
@@ -134,7 +134,7 @@ pub(crate) struct Frames {
 type MemberHash = (usize, u64);
 
 impl Frames {
-    /// Reads what the last frame was, and which members were redacted. What cannot be read is set aside, and the next frame is
+    /// Reads the last frame, and the redacted members. Unreadable data is set aside, and the next frame is
     /// written whole.
     fn open(dir: &Path) -> Result<(Frames, RedactedMembers), LogError> {
         let file = Growing::open(dir.join(NAME), Access::Write)?;
@@ -165,7 +165,7 @@ impl Frames {
             Ok(end) => drop(repair::set_aside(&mut frames.file, NAME, end)?),
             Err(LogError::Damaged { .. }) => {
                 drop(repair::set_aside(&mut frames.file, NAME, 0)?);
-                // Numbers go on: none ever stands for two frames.
+                // Numbers continue, so that no number identifies two frames.
                 digests = BTreeMap::new();
             }
             Err(error) => return Err(error),
@@ -180,7 +180,7 @@ impl Frames {
         members: &[(&str, &[u8])],
         (time, after): (u64, u64),
     ) -> Result<u64, LogError> {
-        // Of two members with one name the last counts, as for providers.
+        // Of two members with one name the last is used, as by providers.
         let mut now: BTreeMap<&str, Cow<'_, [u8]>> = members
             .iter()
             .map(|(name, value)| (*name, stored::unbroken(value)))
@@ -260,7 +260,7 @@ fn digest(hasher: &RandomState, value: &[u8]) -> MemberHash {
     (value.len(), hasher.hash_one(value))
 }
 
-/// A line of the file: what changed.
+/// A line of the file: the changed members.
 struct FrameLine<'a> {
     id: u64,
     time: u64,

@@ -17,11 +17,11 @@ pub(crate) const NAME: &str = "imported.jsonl";
 /// The last line is shorter than this.
 const TAIL: u64 = 256;
 
-/// The transcript that a task was made from, all but its messages.
+/// The transcript that a task was imported from, except its messages.
 ///
-/// Each line is `{"text":…}`, `{"bytes":…}` in hexadecimal where that is no text, or `{"seq":…}`
-/// for a message that stood there as it is stored; `{"list":…}` says where the list of records
-/// ends; the last line says how far the import went.
+/// Each line is `{"text":…}`, `{"bytes":…}` in hexadecimal for bytes that are not text, or `{"seq":…}` in the
+/// place of a stored message; `{"list":…}` marks the end of the list of records; the last line says how far the
+/// import has read.
 #[derive(Debug)]
 pub struct Imported {
     path: PathBuf,
@@ -215,7 +215,7 @@ impl Keeper {
         let mut at = 0;
         let mut seq = first;
         for message in messages {
-            // Line breaks between tokens are not stored, so such a message is not what stood there.
+            // Line breaks between tokens are not stored, so such a message differs from the original.
             let whole = memchr::memchr2(b'\n', b'\r', message).is_none();
             if let Some(found) = whole.then(|| memmem::find(&raw[at..], message)).flatten() {
                 self.bytes(&raw[at..at + found])?;

@@ -27,7 +27,7 @@ enum InputForm {
 /// Why the input is not messages, and where.
 #[derive(Debug, thiserror::Error)]
 pub enum IncomingError {
-    /// One of them is not a message.
+    /// A record is not a message.
     #[error("line {line}, message {count}: {reason}")]
     NotAMessage {
         /// The line it starts on, counted from one.
@@ -37,7 +37,7 @@ pub enum IncomingError {
         /// Why.
         reason: MessageError,
     },
-    /// One of them is too large to be a message.
+    /// A record is too large to be a message.
     #[error(
         "line {line}, message {count}: longer than {} MiB, the most a message may have",
         MAX_MESSAGE >> 20
@@ -56,7 +56,7 @@ pub enum IncomingError {
         /// The problem.
         what: &'static str,
     },
-    /// It could not be read.
+    /// The input could not be read.
     #[error("the input could not be read")]
     Read(#[from] std::io::Error),
 }

@@ -1,4 +1,4 @@
-//! Fills the end of a log that lost what another task continues.
+//! Fills the end of a log that lost entries which another task continues.
 
 use infold_log::{Point, Role};
 use infold_wire::{Wire, render_text};

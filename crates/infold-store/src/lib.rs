@@ -1,6 +1,6 @@
-//! Keeps what tasks said and did: the log of each task in files, the registry of all in SQLite.
+//! Stores the logs of tasks in files, and the registry of all tasks in SQLite.
 //!
-//! This crate alone knows bytes on disk, locks and SQL. `docs/DESIGN.md` §3 and §9 say what the files are.
+//! Only this crate handles bytes on disk, locks and SQL. `docs/DESIGN.md` §3 and §9 describe the files.
 //!
 //! ```
 //! use infold_log::{Seq, View};

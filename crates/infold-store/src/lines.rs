@@ -19,7 +19,7 @@ pub struct RawLine<'a> {
     pub offset: u64,
     /// Its bytes, without the line break.
     pub bytes: &'a [u8],
-    /// It ends with a line break.
+    /// Whether it ends with a line break.
     pub whole: bool,
 }
 

@@ -180,7 +180,7 @@ pub fn is_left(dir: &Path) -> bool {
 /// Returns the last writer of the task in `dir`, if it is gone without having closed it.
 pub fn left_by(dir: &Path) -> Option<Holder> {
     let file = File::open(dir.join("lock")).ok()?;
-    // Shared, for an instant: whoever wants to write tries again.
+    // The shared lock is held only briefly: a writer that fails to lock meanwhile tries again.
     file.try_lock_shared().ok()?;
     read(&file)
 }

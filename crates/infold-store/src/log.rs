@@ -103,9 +103,9 @@ pub(crate) fn shortened(name: &str, lines: u64) -> String {
 }
 
 impl Log {
-    /// Opens the log in `dir`. What is torn at its end is left out and reported.
+    /// Opens the log in `dir`. A torn record at its end is left out and reported.
     ///
-    /// Of the tasks that it continues none is opened until something is asked that they hold.
+    /// Tasks that it continues are opened only when one of their entries is requested.
     pub fn open(dir: &Path, access: Access, dirs: &TaskDirs) -> Result<(Log, Tail), LogError> {
         check_present(dir)?;
         let (events, messages) = open_files(dir, access)?;
@@ -192,7 +192,7 @@ impl Log {
 
     /// When its last entry was made, in milliseconds since 1970; zero if it has none.
     pub fn last_time(&self) -> Result<u64, LogError> {
-        // That it goes on from another task is an event of a later time than what that task holds.
+        // The event that the task continues another has a later time than the entries of that task.
         let own = self
             .state
             .last_seq()
@@ -212,13 +212,13 @@ impl Log {
         Ok(time)
     }
 
-    /// The newest event that changed what is shown; zero if there is none.
+    /// Returns the newest event that changed the view; zero if there is none.
     pub fn last_change(&self) -> Result<u64, LogError> {
         Ok(self.last_own_event()?.map_or(0, |entry| entry.change))
     }
 
-    /// The last message before the newest change of what is shown: up to there, messages were said
-    /// behind others than those that stand before them now.
+    /// Returns the last message before the newest change of the view: messages up to there followed others than
+    /// those that precede them now.
     pub fn changed_before(&self) -> Result<Option<Seq>, LogError> {
         match EventId::new(self.last_change()?) {
             Some(change) => Ok(Seq::new(self.mark(change)?.after)),
@@ -227,8 +227,8 @@ impl Log {
         }
     }
 
-    /// The last usage that was reported for what is shown, if nothing but messages came since
-    /// what is shown last changed; and the tokens counted for those, and for excerpts, that came after it.
+    /// Returns the last usage reported for the view, if only messages came since the view last changed; and the
+    /// tokens counted for messages and excerpts after it.
     pub fn last_usage(&self) -> Result<Option<(Usage, u64)>, LogError> {
         let last = self.last_own_event()?;
         let report = last.filter(|last| last.report > last.change);
@@ -277,7 +277,7 @@ impl Log {
         Ok(last.and_then(|last| EventId::new(last.keyed)))
     }
 
-    /// The first seq and the first event that stand in this task's own files.
+    /// Returns the first seq and the first event in this task's own files.
     pub fn own(&self) -> Point {
         Point {
             seq: self.base.seq + 1,
@@ -288,7 +288,7 @@ impl Log {
     /// Returns whether nothing came to it since it was made.
     pub(crate) fn is_untouched(&self) -> bool {
         let Point { seq, event } = self.state.at();
-        // That it continues another task is its first event.
+        // The first event of a fork says that it continues another task.
         let made = self.base.event + u64::from(self.parent.is_some());
         seq == self.base.seq && event == made
     }
@@ -307,7 +307,7 @@ impl Log {
         self.messages.is_replaced() || self.events.is_replaced()
     }
 
-    /// A sidecar that is not what it should be.
+    /// Returns the error for an invalid sidecar.
     fn sidecar_damaged(&self, reason: &str) -> LogError {
         LogError::damaged(&self.dir.join("messages.idx"), 0, reason)
     }

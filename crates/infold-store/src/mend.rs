@@ -1,4 +1,5 @@
-//! Mends the files of a log: what reads is kept, what does not is replaced, and the damaged file is kept whole.
+//! Mends the files of a log: readable lines are kept, others are replaced, and the damaged file is set aside as
+//! a whole.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,7 +18,7 @@ use crate::table::Table;
 use crate::verify::Problem;
 use crate::{Contexts, EventLine, Log, LogError, Metadata, TaskError, What, stored, time};
 
-/// Of so many lines in a row the bytes may be gone altogether.
+/// The most consecutive lines whose bytes may be missing altogether.
 pub(crate) const MAX_GONE_LINES: u64 = 10_000;
 /// A file that is damaged after it was mended so often is beyond repair.
 const MAX_ROUNDS: usize = 4;
@@ -33,14 +34,14 @@ pub(crate) struct Mended {
     replaced: u64,
     /// How many events took back one that was replaced, and were left out with it.
     left_out: u64,
-    /// The event that says what the task continues was made again.
+    /// Whether the event that names the parent of the task was restored.
     restored: bool,
-    /// Those that are not what was written but still read as such.
+    /// Lines that were changed but can still be read.
     changed: Vec<u64>,
 }
 
 impl Contexts {
-    /// Mends the files of a log that are damaged, and says what was done.
+    /// Mends the damaged files of a log, and returns the actions taken.
     pub(crate) fn mend(
         &self,
         id: Uuid,
@@ -160,7 +161,7 @@ fn join(texts: impl IntoIterator<Item = String>) -> String {
     }
 }
 
-/// The event that says what a task continues, read or, where it is damaged, made again from the sidecar.
+/// Returns the event that names the parent of a task, read or, if it is damaged, restored from the sidecar.
 pub(crate) fn fork_event(dir: &Path) -> Result<Option<EventLine>, LogError> {
     let events = Growing::open(dir.join(EVENTS), Access::Read)?;
     let mut lines = Lines::new(&events, 0);
@@ -195,10 +196,10 @@ struct GoodEvent {
     place: LinePlace,
 }
 
-/// The good events of a file, with others that change nothing in the place of those that are missing between them,
-/// or behind them up to a number.
+/// Returns the valid events of a file, with events without effect in the place of missing ones between them, or
+/// after them up to a number.
 ///
-/// Before them comes the event that says what the task continues, if it continues any.
+/// The event that names the parent of the task comes first, if there is one.
 pub(crate) fn mended_events(
     dir: &Path,
     fork: Option<EventLine>,
@@ -278,7 +279,7 @@ fn good_events(file: &Growing, first: u64) -> Result<Vec<GoodEvent>, LogError> {
         let last = good.last().map(|good| &good.event);
         let (last_id, last_after) = last.map_or((first - 1, 0), |last| (last.id.get(), last.after));
         let is_next = event.id.get() > last_id && event.after >= last_after;
-        // One that names an earlier place, or one far off, has damaged digits.
+        // An event whose number is lower, or much higher, has damaged digits.
         let fits = is_next && event.id.get() - last_id <= MAX_GONE_LINES;
         if line.whole && fits {
             let place = LinePlace::of_unbroken(line.offset, line.bytes);

@@ -20,7 +20,7 @@ pub struct Metadata {
     pub task_source: Option<String>,
     /// The owner of the repository it is about.
     pub owner: Option<String>,
-    /// That repository.
+    /// The repository there.
     pub repo: Option<String>,
     /// Its kind: `issue`, `pull_request` …
     pub task_type: Option<String>,
@@ -38,7 +38,7 @@ pub struct Metadata {
     pub model: Option<String>,
     /// The model's window, in tokens.
     pub context_length: Option<u64>,
-    /// For whom.
+    /// The user that the task is for.
     pub user: Option<String>,
     /// The agent that works on it.
     pub agent: Option<String>,
@@ -59,7 +59,7 @@ pub struct InEffect {
     pub model: Option<String>,
     /// Its window, in tokens.
     pub context_length: Option<u64>,
-    /// From what share of the window on to fold.
+    /// The share of the window from which to fold.
     pub compression_threshold: Option<f64>,
 }
 

@@ -8,10 +8,10 @@ use crate::push_journal::{Ends, PushJournal};
 use crate::redacted_name::redacted_name;
 use crate::{AppendError, Durability, IncomingError, Log, LogError, Writer};
 
-/// Appended at once; a larger push goes in pieces of about this size.
+/// The most bytes that are appended at once; a larger push is split into pieces of about this size.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// So many pushes with a key are looked through for one that has the same.
+/// The most pushes with a key that are searched for one with the same key.
 const MAX_KEYS_SEARCHED: usize = 1000;
 
 /// The longest key that is taken.
@@ -108,7 +108,7 @@ impl Writer {
             return Ok(None);
         }
         let ends = self.prepare_push()?;
-        // One line is there or not, by itself.
+        // A single line needs no journal, because it is written or not.
         let several = first.len() > 1 || key.is_some() || brings_results(&first[0]);
         let pending = if several {
             Some(PushJournal::begin(
@@ -167,7 +167,7 @@ impl Writer {
         Ok(span)
     }
 
-    /// Takes back what was appended. If that fails, the journal keeps it from being shown.
+    /// Removes the appended lines. If that fails, the journal hides them from readers.
     fn give_up(&mut self, ends: Ends, pending: Option<PushJournal>, error: PushError) -> PushError {
         let is_hidden = pending.as_ref().is_some_and(PushJournal::is_hiding);
         let is_gone = self.roll_back(ends, pending) || is_hidden;
@@ -227,7 +227,7 @@ impl Log {
                     })
                 };
             }
-            // Each is older than the one before, whatever a line says.
+            // Each event is older than the one before, even if a damaged line says otherwise.
             at = line.previous.filter(|previous| *previous < id);
         }
         Ok(None)

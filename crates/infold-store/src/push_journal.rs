@@ -33,7 +33,7 @@ pub struct PushJournal {
     path: PathBuf,
     file: File,
     is_lasting: bool,
-    /// It hides nothing any more.
+    /// Whether it hides nothing any more.
     is_emptied: Cell<bool>,
 }
 
@@ -89,7 +89,7 @@ impl PushJournal {
         Ok(())
     }
 
-    /// Returns whether readers are kept from what was pushed.
+    /// Returns whether it hides the pushed lines from readers.
     pub fn is_hiding(&self) -> bool {
         !self.is_emptied.get()
     }
@@ -140,8 +140,8 @@ impl Ends {
         })
     }
 
-    /// Returns whether these are ends of lines, and what follows them are the entries that a push would have added. A log
-    /// that was mended since has other ones.
+    /// Returns whether these are ends of lines, and the following lines are the entries that a push would have
+    /// added. A log that was mended since has other ones.
     pub fn fit(self, messages: &Growing, events: &Growing) -> Result<bool, LogError> {
         if !ends_line(messages, self.messages)? || !ends_line(events, self.events)? {
             return Ok(false);
@@ -165,11 +165,11 @@ fn ends_line(file: &Growing, end: u64) -> Result<bool, LogError> {
     Ok(file.bytes(end - 1, 1)? == b"\n")
 }
 
-/// Takes back what a push left behind that did not come to its end; says how many bytes that were. Under the task's lock.
+/// Removes the lines of a push that was not completed; returns their size. The caller holds the task's lock.
 pub fn withdraw(dir: &Path) -> Result<Option<u64>, LogError> {
     let path = dir.join(NAME);
     let Some(ends) = Ends::read(dir)? else {
-        // An empty one is what a push leaves that was stopped at its very end.
+        // A push that was stopped at its very end leaves an empty journal.
         let _ = fs::remove_file(&path);
         return Ok(None);
     };

@@ -1,7 +1,7 @@
 //! Redacts text from the log: the one operation that rewrites it.
 //!
-//! Nothing of what is there is touched before all that takes its place is on the disk, beside it (`redact/staging.rs`): a crash leaves the old
-//! files or leads to the new ones, never to some of both.
+//! No file is touched before all of the new ones are on the disk, beside them (`redact/staging.rs`): a crash
+//! leaves either the old files or the new ones, never a mixture.
 
 mod beside;
 mod checkpoints;
@@ -38,15 +38,15 @@ use staging::{RedactionPlan, Staging};
 pub(crate) use texts::marker;
 use words::Words;
 
-/// Finds what is to go in a text: ranges of its bytes, in order and apart.
+/// Finds the ranges of a text to redact, in bytes, in order and apart.
 type Find<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 
-/// Finds what goes.
+/// The search for texts to redact.
 #[derive(Clone, Copy)]
 struct Search<'a> {
-    /// In texts beside the messages that go whole.
+    /// Finds the ranges to redact in texts outside the messages.
     find: Find<'a>,
-    /// Which texts of the messages a copy is recognised by.
+    /// The texts of the messages by which a copy is recognised.
     known: KnownTexts<'a>,
 }
 
@@ -71,13 +71,13 @@ pub struct Redaction {
     pub tasks: Vec<RedactedTask>,
     /// How many matches were left where messages are paired or placed by them: in ids, roles, types, names and positions.
     pub left: usize,
-    /// The messages in which a match was left that spans several of their texts and what stands between.
+    /// The messages with a remaining match that spans several of their texts and the bytes between them.
     pub spanned: Vec<Seq>,
     /// Files and directories that were removed whole, because their contents are unknown.
     pub removed: Vec<PathBuf>,
     /// Files that were taken out of checkpoints.
     pub files: Vec<RedactedFile>,
-    /// How many titles and names in the databases lost something.
+    /// The number of titles and names in the databases that were redacted.
     pub entries: usize,
 }
 
@@ -90,7 +90,7 @@ pub struct RedactedTask {
     pub event: Option<u64>,
     /// Its messages, each with the number of matches in it.
     pub messages: Vec<(Seq, usize)>,
-    /// How many other texts of it lost something.
+    /// The number of its other texts that were redacted.
     pub texts: u64,
 }
 
@@ -125,7 +125,7 @@ struct FamilyMember {
 type Family = Vec<FamilyMember>;
 
 impl Contexts {
-    /// Says what [`Contexts::redact`] would do. Nothing is changed.
+    /// Returns the result that [`Contexts::redact`] would have. Nothing is changed.
     pub fn redactable(&self, id: Uuid, target: RedactTarget<'_>) -> Result<Redaction, TaskError> {
         let mut family = self.family(id, target)?;
         let found = self.select(id, target, &mut family)?;
@@ -140,8 +140,8 @@ impl Contexts {
 
     /// Removes messages, or the matches of a search, from the log of a task and from everything derived from it, for good.
     ///
-    /// Messages belong to the task that holds them; what the tasks that continue it derived from them goes too. All these
-    /// tasks are locked meanwhile. Nothing is changed if nothing is found.
+    /// Messages belong to the task that holds them; texts that the tasks continuing it derived from them are
+    /// redacted as well. All these tasks are locked meanwhile. Nothing is changed if nothing is found.
     pub fn redact(&self, id: Uuid, target: RedactTarget<'_>) -> Result<Redaction, TaskError> {
         let staging = Staging::begin(self)?;
         let mut family = self.family(id, target)?;
@@ -174,7 +174,7 @@ impl Contexts {
         Ok(redaction)
     }
 
-    /// Calls `work` with what finds in texts beside messages what goes.
+    /// Calls `work` with the search for texts outside messages.
     fn with_search<T>(
         &self,
         target: RedactTarget<'_>,
@@ -195,7 +195,7 @@ impl Contexts {
         }
     }
 
-    /// Says what a redaction does, and what of it is to be done once the new files are there that `stage` makes.
+    /// Returns the result of a redaction, and the steps that follow once `stage` has created the new files.
     fn plan(
         &self,
         family: &Family,
@@ -239,9 +239,10 @@ impl Contexts {
         Ok((redaction, plan))
     }
 
-    /// The tasks that share what is to go.
+    /// Returns the tasks that share the texts to redact.
     ///
-    /// A search is for all that share messages with the task; messages are in one task, and in those that continue it.
+    /// A search concerns all tasks that share messages with the task; messages are in one task, and in those
+    /// that continue it.
     fn family(&self, id: Uuid, target: RedactTarget<'_>) -> Result<Family, TaskError> {
         let log = self.read(id)?;
         let mut line = vec![id];
@@ -299,7 +300,7 @@ impl Contexts {
         Ok(family)
     }
 
-    /// Takes the locks of all of them, and puts in order what a crash left behind.
+    /// Takes the locks of all of them, and repairs what a crash left behind.
     fn lock_all(&self, family: &Family) -> Result<Vec<Lock>, TaskError> {
         let mut locks = Vec::with_capacity(family.len());
         for one in family {
@@ -315,7 +316,7 @@ impl Contexts {
         Ok(locks)
     }
 
-    /// Finds the messages that are to change; returns what of the matches is left in them.
+    /// Finds the messages to change; returns the remaining matches in them.
     fn select(
         &self,
         id: Uuid,
@@ -368,7 +369,7 @@ impl Contexts {
         Ok(redaction)
     }
 
-    /// The words that stand in the messages that are to go and in no other.
+    /// Returns the words that occur in the messages to redact and in no other.
     fn words(&self, family: &Family) -> Result<Words, TaskError> {
         let mut words = Words::default();
         for is_gone in [true, false] {
@@ -414,7 +415,8 @@ impl Contexts {
         self.roll_forward(&plan, &staging)
     }
 
-    /// Removes what a redaction left that was cut short before it was decided; returns whether there was anything.
+    /// Removes the leftovers of a redaction that was cut off before it was decided; returns whether there were
+    /// any.
     pub(crate) fn discard_redaction(&self) -> Result<bool, TaskError> {
         self.settle_redaction()?;
         Staging::discard_left(self)

@@ -31,12 +31,12 @@ pub struct RedactedCopies {
     copies: Vec<usize>,
     extent: Extent,
     values: Vec<RedactedValue>,
-    /// What the originals of each message are recognised by.
+    /// For each message, the forms by which its originals are recognised.
     forms: Vec<CopyForms>,
     contents: Vec<Digest>,
 }
 
-/// What the originals of a copy are recognised by.
+/// Digests and lines by which the originals of a copy are recognised.
 #[derive(Debug, Default)]
 struct CopyForms {
     contents: BTreeSet<Digest>,
@@ -73,9 +73,9 @@ impl RedactedCopies {
 impl Contexts {
     /// Finds copies of redacted messages among those that are to be appended to a log; none if there are none.
     ///
-    /// A message counts as a copy if it is the same as a redacted one, or holds texts, arguments, results or lines of one, whatever
-    /// its ids and its API. So that what somebody says anew stays, it must be nothing that is said by chance, or stand beside what the
-    /// redacted one stood beside; see `CopySearch::is_copy`.
+    /// A message counts as a copy if it is the same as a redacted one, or holds texts, arguments, results or
+    /// lines of one, whatever its ids and its API. To keep new messages that repeat a text by chance, the text
+    /// must be distinctive, or a neighbouring message must match as well; see `CopySearch::is_copy`.
     pub fn redacted_copies(
         &self,
         log: &Log,
@@ -113,7 +113,7 @@ impl Writer {
         let span = self.append_as_is(&copies.messages, &[], &copies.originals)?;
         if let Some(span) = span {
             self.step(What::Redact(copies.event_from(span.from())))?;
-            // What the event says of texts counts for the next frame.
+            // The texts of this event are redacted in the next frame.
             self.sync_frames()?;
             self.frames = None;
         }

@@ -1,4 +1,4 @@
-//! The digests by which copies of what was redacted are recognised.
+//! The digests by which copies of redacted texts are recognised.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,13 +17,13 @@ const MIN_CONTENT_BYTES: usize = 6;
 /// How many objects that hold nothing but a result may stand around it.
 const MAX_ENVELOPES: usize = 4;
 
-/// Nobody says this much again by chance.
+/// Texts of at least this size are not repeated by chance.
 pub(crate) const MIN_DISTINCT_BYTES: usize = 24;
 
 /// Shorter words with a digit are numbers and the like.
 const MIN_CODE_BYTES: usize = 6;
 
-/// The digests of what was redacted in a contexts directory, and the events that say so.
+/// The digests of all redactions in a contexts directory, and their events.
 #[derive(Clone, Debug, Default)]
 pub struct RedactedDigests {
     events: HashMap<Digest, Vec<EventKey>>,
@@ -31,7 +31,7 @@ pub struct RedactedDigests {
     of_prompts: RedactedValues,
 }
 
-/// What was redacted in one task, each with its event.
+/// The redactions of one task, each with its event.
 #[derive(Clone, Debug, Default)]
 pub struct TaskRedactions {
     /// Digests of messages, of their contents, and of names.
@@ -74,7 +74,8 @@ impl RedactedDigests {
         self.events.get(digest).map_or(&[], Vec::as_slice)
     }
 
-    /// Calls `take` with the events that know a text, some of its lines, or what is the same in another form.
+    /// Calls `take` with the events that contain the digest of a text, of some of its lines, or of another form
+    /// of it.
     pub(crate) fn each_of_text(&self, text: &str, take: &mut dyn FnMut(EventKey)) {
         for digest in known_digests(text) {
             self.of(&digest).iter().copied().for_each(&mut *take);
@@ -82,7 +83,7 @@ impl RedactedDigests {
         self.lines.find(text, &mut |_, of| take(*of));
     }
 
-    /// Returns where a text of a frame has what was redacted in those of any task.
+    /// Returns the positions in a text of a frame that were redacted in the frames of any task.
     pub(crate) fn find_of_prompts(&self, text: &str) -> Vec<Range<usize>> {
         self.of_prompts.find(text)
     }
@@ -129,7 +130,7 @@ pub(crate) fn part_digest(text: &str) -> Option<Digest> {
     })
 }
 
-/// Says whether nobody says a text again by chance.
+/// Returns whether a text is too distinctive to be repeated by chance.
 pub(crate) fn is_distinct(text: &str) -> bool {
     text.len() >= MIN_DISTINCT_BYTES || has_code(text)
 }
@@ -171,7 +172,7 @@ fn without_envelopes(mut json: Json<'_>) -> Json<'_> {
     json
 }
 
-/// Says whether arguments are what is left of redacted ones.
+/// Returns whether arguments are the remains of redacted ones.
 fn is_redacted(json: Json<'_>) -> bool {
     let left = json.get("redacted").and_then(Json::text);
     left.is_some_and(|left| left.starts_with("[redacted e"))

@@ -17,13 +17,14 @@ const MIN_LINE_BYTES: usize = 12;
 pub struct RedactedLine {
     /// How long it was.
     pub(crate) bytes: usize,
-    /// A checksum of its first bytes: only what begins with the same one is digested. It has so few bits that it gives away little.
+    /// A checksum of its first bytes: only texts that begin with the same one are digested. It has so few bits
+    /// that it reveals little.
     pub(crate) start: u16,
     pub(crate) digest: Digest,
 }
 
 impl RedactedLine {
-    /// Returns what a line is known by; none if it is too short for that, or was redacted before.
+    /// Returns the digest of a line; none if it is too short for that, or was redacted before.
     pub(crate) fn of(line: &str) -> Option<RedactedLine> {
         let unspaced = UnspacedText::new(line);
         let text = unspaced.text.as_bytes();
@@ -80,7 +81,7 @@ pub(crate) fn lines_with<'t>(
     })
 }
 
-/// Lines of redacted texts, each with what it belongs to.
+/// Lines of redacted texts, each with its owner.
 #[derive(Clone, Debug)]
 pub(crate) struct LineIndex<T> {
     by_start: HashMap<u16, Vec<(RedactedLine, T)>>,

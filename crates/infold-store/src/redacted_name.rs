@@ -1,6 +1,7 @@
 //! Names that were redacted: of conversations, of tasks at their source, of pushes.
 //!
-//! A name is given again, so its digest is kept in its place: whoever gives it is recognised, and the name is not written again.
+//! A client may give a name again, so its digest is stored in its place: the name is recognised, and is not
+//! written again.
 
 use infold_wire::digest::Digest;
 
@@ -45,12 +46,12 @@ pub(crate) fn name_digest(redacted: &str) -> Option<Digest> {
 /// The kinds of names of conversations: given by a person, or a client's own session.
 pub(crate) const NAME_KINDS: [&str; 2] = ["given", "session"];
 
-/// Splits a name of the conversation index into what kind of name it is, and the name; those of one word are our own.
+/// Splits a name of the conversation index into its kind and the name; those of one word are our own.
 pub(crate) fn split_key(key: &str) -> Option<(&str, &str)> {
     key.split_once(' ')
 }
 
-/// Returns what a name of the conversation index becomes when it is redacted.
+/// Returns the redacted form of a name in the conversation index.
 pub(crate) fn redacted_key(key: &str) -> Option<String> {
     let (kind, name) = split_key(key)?;
     Some(format!("{kind} {}", redacted_name(name)))

@@ -12,7 +12,7 @@ use crate::redacted_digests::has_code;
 /// Shorter texts occur by chance, and their digests could be guessed.
 const MIN_BYTES: usize = 6;
 
-/// Shorter texts stand in the prompts of others by chance, unless they are codes.
+/// Shorter texts occur in the prompts of other tasks by chance, unless they are codes.
 const MIN_PROMPT_BYTES: usize = 12;
 
 /// How many are kept of one redaction.
@@ -26,7 +26,8 @@ pub struct RedactedValue {
     /// Its rolling checksum: only texts with the same one are digested.
     pub(crate) sum: u32,
     pub(crate) digest: String,
-    /// A pattern took it from a frame, and nobody says it by chance: it is known in the frames of all tasks.
+    /// Whether a pattern found it in a frame and it is too distinctive to occur by chance: such a value is
+    /// redacted in the frames of all tasks.
     pub(crate) is_of_prompt: bool,
 }
 
@@ -170,12 +171,12 @@ pub(crate) struct FoundValues {
     /// Each text, and whether it was found in a frame by a pattern.
     values: RefCell<BTreeMap<String, bool>>,
     pub is_collecting: Cell<bool>,
-    /// What is found now is found in a frame by a pattern.
+    /// Whether the values found now were found in a frame by a pattern.
     pub is_in_prompt: Cell<bool>,
 }
 
 impl FoundValues {
-    /// Takes in what was found in a text, and returns it.
+    /// Collects the matches in a text, and returns them.
     pub fn collect(&self, text: &str, found: Vec<Range<usize>>) -> Vec<Range<usize>> {
         if self.is_collecting.get() {
             found
@@ -194,7 +195,7 @@ impl FoundValues {
         }
     }
 
-    /// Returns what was collected since the last time.
+    /// Returns the values collected since the last call.
     pub fn take(&self) -> Vec<RedactedValue> {
         let values = self.values.take().into_iter();
         let values = values.map(|(text, is_in_prompt)| RedactedValue {

@@ -1,4 +1,4 @@
-//! Keeps in the conversation index (`chains.db`) what was redacted, as the logs say.
+//! Copies the redactions in the logs to the conversation index (`chains.db`).
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::redacted_name::redacted_name;
 use crate::{Contexts, LogError, PushKey, TaskError};
 
 impl Contexts {
-    /// Adds to an index what was redacted in all tasks, unless that was done before.
+    /// Adds the redactions of all tasks to an index, unless that was done before.
     pub fn add_redacted(&self, chains: &mut ChainIndex) -> Result<(), TaskError> {
         if chains.has_redacted()? {
             return Ok(());

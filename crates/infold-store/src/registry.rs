@@ -1,4 +1,4 @@
-//! The list of all tasks, and what was learned of models (`tasks.db`).
+//! The list of all tasks, and data learned about models (`tasks.db`).
 
 use std::path::{Path, PathBuf};
 
@@ -37,11 +37,11 @@ use row::{Text, amount, instant, key};
 
 /// The list of all tasks: `tasks.db` in a contexts directory.
 ///
-/// Any number of processes may hold one at a time. All it says is derived from
-/// the tasks' own files, save the learned [factors](Registry::factor), so a lost registry can be filled again with [`insert`](Registry::insert), [`set_counters`](Registry::set_counters) and
-/// [`add_fork`](Registry::add_fork), all of which may be repeated.
+/// Any number of processes may have it open. All of it is derived from the tasks' own files, except the learned
+/// [factors](Registry::factor), so a lost registry can be filled again with [`insert`](Registry::insert),
+/// [`set_counters`](Registry::set_counters) and [`add_fork`](Registry::add_fork), all of which may be repeated.
 ///
-/// It has no clock; callers say when things happened, and milliseconds are kept.
+/// It has no clock; callers pass the times, which are stored in milliseconds.
 ///
 /// ```
 /// use infold_store::{Counters, Outcome, Registry, Status, TaskRow};
@@ -128,7 +128,7 @@ impl Registry {
 
     /// Adds a task; returns whether it was new.
     ///
-    /// A task that is already there stays as it is, so repair may insert what it finds.
+    /// An existing task stays as it is, so repair may insert every task that it finds.
     pub fn insert(&self, row: &TaskRow) -> Result<bool, RegistryError> {
         self.run(|db| row::insert(db, row))
     }
@@ -252,8 +252,8 @@ impl Registry {
         self.run(|db| Ok(db.prepare_cached(sql)?.execute(values)? > 0))
     }
 
-    /// Notes when something last came to a task, and what it is about unless that is known; returns whether there is such
-    /// a task.
+    /// Records the time of the last activity of a task, and its title unless it has one; returns whether there
+    /// is such a task.
     pub fn set_activity(
         &self,
         uuid: Uuid,
@@ -293,23 +293,23 @@ impl Registry {
         self.run(|db| Ok(db.execute(sql, [key(child)])? > 0))
     }
 
-    /// Returns the tasks that ended before `before` and that no task which stays refers to.
+    /// Returns the tasks that ended before `before` and that no remaining task refers to.
     ///
-    /// Forks come before what they were forked from, so removing them in this
-    /// order leaves no reference to nothing, wherever it stops.
+    /// Forks come before their parents, so removing them in this order leaves no dangling reference, wherever
+    /// it stops.
     pub fn expired(&self, before: Timestamp) -> Result<Vec<TaskRow>, RegistryError> {
         self.run(|db| expiry::expired(db, before))
     }
 
     /// Removes a task's row, unless a fork refers to it; returns whether it was removed.
     ///
-    /// Its own reference to a parent goes with it, also when it has no row.
+    /// Its own reference to a parent is removed with it, even if it has no row.
     pub fn remove(&self, uuid: Uuid) -> Result<bool, RegistryError> {
         self.write(|db| {
             let sql = "DELETE FROM tasks WHERE uuid = ?1
                        AND NOT EXISTS (SELECT 1 FROM forks WHERE parent = ?1)";
             let removed = db.execute(sql, [key(uuid)])? > 0;
-            // A task that stays goes on referring to its parent.
+            // A task that stays keeps its reference to its parent.
             let sql = "DELETE FROM forks WHERE child = ?1
                        AND NOT EXISTS (SELECT 1 FROM tasks WHERE uuid = ?1)";
             db.execute(sql, [key(uuid)])?;
@@ -320,12 +320,12 @@ impl Registry {
         })
     }
 
-    /// Leaves nothing in the file, or beside it, of what was removed from it.
+    /// Removes deleted data from the file and its journal for good.
     pub fn purge(&self) -> Result<(), RegistryError> {
         self.run(database::purge)
     }
 
-    /// Sets what a column of a task's row says; returns whether there is such a task.
+    /// Sets a column of a task's row; returns whether there is such a task.
     pub(crate) fn set_text(
         &self,
         uuid: Uuid,
@@ -349,7 +349,7 @@ impl Registry {
         self.run(|db| db.prepare_cached(&sql)?.exists([text]))
     }
 
-    /// Says what is wrong with the file, as SQLite finds it; nothing if it is sound.
+    /// Checks the file with SQLite; returns the damage, if there is any.
     pub fn check(&self) -> Result<Option<String>, RegistryError> {
         match self.run(database::check) {
             Err(RegistryError::Damaged { reason, .. }) => Ok(Some(reason)),

@@ -1,4 +1,4 @@
-//! Puts in order what a crash left behind when a task is opened for writing.
+//! Repairs what a crash left behind when a task is opened for writing.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -41,12 +41,12 @@ pub enum Repair {
         /// How many they missed.
         entries: u64,
     },
-    /// A derived file was written anew.
+    /// A derived file was rewritten.
     Rebuilt {
         /// Its name.
         name: &'static str,
     },
-    /// A fold was cut short before it came to be; what it had set aside was removed.
+    /// A fold was cut off; its temporary file was removed.
     Unfinished {
         /// The file it left.
         name: &'static str,
@@ -87,7 +87,7 @@ impl fmt::Display for Repair {
     }
 }
 
-/// Moves what is torn at the end of a log aside, and brings the sidecars up to date.
+/// Moves a torn end of a log aside, and updates the sidecars.
 pub fn tail(log: &mut Log, tail: &Tail) -> Result<Vec<Repair>, LogError> {
     let missing = tail.missing.files();
     let mut repairs: Vec<Repair> = missing
@@ -152,7 +152,7 @@ fn follow(
         }
     }
     if current.is_unwritten() && log.is_untouched() {
-        // It is written when the task is closed.
+        // The sidecar is written when the task is closed.
         return Ok(());
     }
     let is_whole = !is_doubtful || current.check_content()?;

@@ -1,7 +1,8 @@
 //! Full-text search over the messages of all tasks, hidden or not.
 //!
-//! The index (`search.db`) is derived from the logs like every sidecar: it is filled before a query and in the background, never
-//! by whoever appends, and made anew when it is missing, damaged or of another version.
+//! The index (`search.db`) is derived from the logs like every sidecar: it is filled before a query and in the
+//! background, never by a writer that appends, and is rebuilt when it is missing, damaged or of another
+//! version.
 
 mod index;
 mod document;
@@ -30,7 +31,7 @@ use scope::Scope;
 use snippet::Match;
 pub use snippet::Snippet;
 
-/// What is searched for, where, and how much of it is wanted.
+/// The parameters of a search: the query, its filters and its limits.
 #[derive(Clone)]
 pub struct SearchRequest<'a> {
     /// How messages are found.
@@ -51,7 +52,7 @@ pub struct SearchRequest<'a> {
     pub until: Option<u64>,
     /// No more hits than so many.
     pub limit: usize,
-    /// How long the index may be filled, or the logs be scanned, before the answer is given with what there is.
+    /// How long the index may be filled, or the logs scanned, before the answer is given with the hits so far.
     pub patience: Duration,
 }
 
@@ -60,12 +61,13 @@ pub struct SearchRequest<'a> {
 pub enum Matching<'a> {
     /// By the words of a query, through the index, best first.
     Words(&'a str),
-    /// By what a function finds in their text: ranges of bytes, in order. The logs are scanned, newest first.
+    /// By the matches of a function in their text: ranges of bytes, in order. The logs are scanned, newest
+    /// first.
     Find(&'a dyn Fn(&str) -> Vec<Range<usize>>),
 }
 
 impl Contexts {
-    /// Says what is wrong with the search index; nothing if it is sound, or not there.
+    /// Checks the search index; returns the damage, if there is any.
     pub fn check_search_index(&self) -> Result<Option<String>, RegistryError> {
         SearchIndex::check(self.root())
     }
@@ -111,16 +113,16 @@ pub struct SearchHit {
     pub place: Place,
     /// How well it matches, for comparison with other hits of the same answer.
     pub score: f64,
-    /// What it says around the match.
+    /// The text around the match.
     pub snippet: Snippet,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchAnswer {
     /// The hits, best first.
     pub hits: Vec<SearchHit>,
-    /// The words that were looked for, folded; none if something else than words was.
+    /// The words of the query, folded; none if it was no word query.
     pub words: Vec<String>,
     /// How much was searched.
     pub coverage: IndexCoverage,
@@ -196,7 +198,7 @@ struct OpenLogs<'a> {
     logs: HashMap<Uuid, Option<Log>>,
 }
 
-/// So many logs are open at a time.
+/// The most logs that are open at a time.
 const MAX_OPEN_LOGS: usize = 32;
 
 impl<'a> OpenLogs<'a> {
@@ -216,7 +218,7 @@ impl<'a> OpenLogs<'a> {
         self.logs.entry(task).or_insert_with(open).as_ref()
     }
 
-    /// Reads a message that was found; none if it is gone, or not what is wanted.
+    /// Reads a message that was found; none if it is gone, or does not pass the filters.
     fn hit(
         &mut self,
         found: Found,

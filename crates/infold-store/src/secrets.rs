@@ -23,7 +23,7 @@ pub struct StoredSecret {
     pub place: SecretPlace,
     /// A description that does not reveal it.
     pub found: FoundSecret,
-    /// Whether it is an id or a tool name, which a redaction leaves.
+    /// Whether it is an id or a tool name, which a redaction does not change.
     pub stays: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct Scanned {
 /// A line that is longer is looked at in pieces, as text.
 const MAX_LINE_BYTES: u64 = 80 << 20;
 
-/// So much of the piece before is looked at again with the next one.
+/// The number of bytes of a piece that are searched again with the next one.
 const OVERLAP_BYTES: usize = 64 << 10;
 
 /// How large a piece is.
@@ -77,7 +77,8 @@ impl Contexts {
         Ok(in_directory(&dir, read, take)?)
     }
 
-    /// The same of the files beside the tasks, and of what is left of tasks that were removed or never came to be.
+    /// Finds secrets in the files beside the tasks, and in the remains of tasks that were removed or never
+    /// completed.
     pub fn find_secrets_beside_tasks(
         &self,
         read: &mut dyn FnMut(u64),
@@ -105,7 +106,8 @@ impl Contexts {
 }
 
 impl Contexts {
-    /// The same of what checkpoints hold of workspaces, for these tasks: each with a task that has a snapshot with it.
+    /// Finds secrets in the checkpoints of workspaces, for these tasks: each with a task that has a snapshot
+    /// with it.
     pub fn find_secrets_in_checkpoints(
         &self,
         tasks: &[Uuid],
@@ -196,7 +198,8 @@ fn in_file(
         let place = place(name, number, &line);
         let mut tell = |found: Vec<FoundSecret>, staying: &[FoundSecret]| {
             for one in &found {
-                // Secrets with the same beginning and length cannot be told apart: a redaction may remove each as long as it removes one.
+                // Secrets with the same prefix and length cannot be distinguished: a redaction may remove each
+                // as long as it removes one.
                 let number = |all: &[FoundSecret]| all.iter().filter(|other| *other == one).count();
                 take(StoredSecret {
                     file: name.to_owned(),

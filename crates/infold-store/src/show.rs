@@ -18,7 +18,7 @@ pub type Visit<'a> = &'a mut dyn FnMut(Source, &[u8]) -> Result<(), LogError>;
 const BYTES_A_TOKEN: u64 = 6;
 
 impl Log {
-    /// Renders a view, message by message. What came in goes out byte for byte.
+    /// Renders a view, message by message. Messages are rendered byte for byte as they came.
     ///
     /// Memory is bounded by the largest message, not by the view.
     pub fn render(&self, view: &View, visit: Visit<'_>) -> Result<(), LogError> {
@@ -53,9 +53,9 @@ impl Log {
         Ok(out)
     }
 
-    /// How many bytes the messages of a view have; about as many, where folds are only imagined.
+    /// Returns the size of the messages of a view in bytes; an approximation if it has planned folds.
     ///
-    /// Only what is not shown as it came is looked at.
+    /// Only messages that are not shown as they came are read.
     pub fn view_bytes(&self, view: &View) -> Result<u64, LogError> {
         let imagined = self.state().next_event();
         let mut bytes = 0;
@@ -84,7 +84,7 @@ impl Log {
         Ok(bytes)
     }
 
-    /// Says what is wrong with a view.
+    /// Checks a view against the rules.
     pub fn check(&self, view: &View, floor: &Floor) -> Result<Verdict, LogError> {
         let mut reading = Reading::new(floor);
         self.render(view, &mut |source, bytes| {
@@ -141,7 +141,7 @@ impl Log {
         Ok(())
     }
 
-    /// Returns the look-ups that replies were made with, of what is recalled.
+    /// Returns the look-ups that replies were made with, among recalled events.
     pub fn lookups(&self, recalls: &[(Seq, EventId)]) -> Result<Vec<LookupLine>, LogError> {
         let mut lookups = Vec::new();
         for (_, id) in recalls {

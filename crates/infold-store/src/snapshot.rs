@@ -1,4 +1,4 @@
-//! Encodes what is shown for `states.idx`.
+//! Encodes views for `states.idx`.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use infold_log::{Cause, EventId, Folded, Item, Mask, Recall, Seq, Shown, Span, S
 
 use crate::table::{Numbers, put};
 
-/// Writes what is shown, for `states.idx`.
+/// Encodes a view for `states.idx`.
 pub fn encode(shown: &Shown) -> Vec<u8> {
     let mut out = Vec::new();
     put(&mut out, &[shown.items().len() as u64]);
@@ -47,7 +47,7 @@ pub fn encode(shown: &Shown) -> Vec<u8> {
     shown
         .notes()
         .for_each(|(id, tokens)| put(&mut out, &[id.get(), tokens]));
-    // Most states have none; without them a snapshot is what it was before there were any.
+    // Most states have no recalls or changes; without them the encoding is that of earlier versions.
     let recalls = shown.all_recalls().count() as u64;
     let changes = shown.state_changes();
     if recalls > 0 || changes.last.is_some() {
@@ -66,7 +66,7 @@ pub fn encode(shown: &Shown) -> Vec<u8> {
     out
 }
 
-/// Reads what [`encode`] wrote; none if it is anything else.
+/// Decodes the output of [`encode`]; none for any other bytes.
 pub fn decode(bytes: &[u8]) -> Option<Shown> {
     let mut numbers = Numbers(bytes);
     let items = list(&mut numbers, item)?;

@@ -7,11 +7,11 @@ use infold_wire::digest::Digest;
 
 use crate::time;
 
-/// The bookkeeping behind a message in `messages.jsonl`.
+/// The metadata behind a message in `messages.jsonl`.
 ///
-/// A line is the message's own bytes with `,"seq":…,"timestamp":…,"tokens":…` put
-/// before the last brace: cutting there restores it, whatever members it has. Behind them
-/// comes `,"role":…` if the message has none, and `,"redacted":…` if it is not what came.
+/// A line is the message's own bytes with `,"seq":…,"timestamp":…,"tokens":…` inserted before the last brace:
+/// cutting there restores it, whatever members it has. They are followed by `,"role":…` if the message has
+/// none, and `,"redacted":…` if it was redacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Bytes of the message before the cut; its last brace is not among them.
@@ -22,7 +22,7 @@ pub struct Stored {
     pub time: u64,
     /// Its size in tokens.
     pub tokens: u64,
-    /// It was redacted.
+    /// The digest of the original, if the message was redacted.
     pub redacted: Option<Original>,
 }
 
@@ -90,7 +90,7 @@ pub fn hex(original: Original) -> String {
     bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads what [`hex`] wrote.
+/// Parses the output of [`hex`].
 pub fn unhex(text: &str) -> Option<Original> {
     if text.is_empty() {
         return Some(None);
@@ -103,7 +103,7 @@ pub fn unhex(text: &str) -> Option<Original> {
     is_digest.then_some(Some(digest))
 }
 
-/// Appends a number's digits; the general formatter is what an append would wait for most.
+/// Appends the digits of a number; the general formatter would be the slowest part of an append.
 fn decimal(mut number: u64, out: &mut Vec<u8>) {
     let start = out.len();
     loop {
@@ -119,7 +119,7 @@ fn decimal(mut number: u64, out: &mut Vec<u8>) {
 /// JSON without line breaks between tokens.
 pub fn unbroken(json: &[u8]) -> Cow<'_, [u8]> {
     match memchr::memchr2(b'\n', b'\r', json) {
-        // A break inside a text would be escaped, so every bare one stands between tokens.
+        // A line break inside a text would be escaped, so every bare one is between tokens.
         Some(_) => json
             .iter()
             .copied()

@@ -31,9 +31,9 @@ pub struct Table<T> {
     base: u64,
     written: u64,
     tail: Vec<T>,
-    /// None of it is in the file that it stands for.
+    /// Whether none of it is in its file.
     is_derived: bool,
-    /// A record that was read is damaged.
+    /// Whether a record that was read is damaged.
     is_damaged: Cell<bool>,
     /// The two that were read last, the last one first: the beginning and the end are wanted in turns.
     blocks: RefCell<[Block<T>; 2]>,
@@ -49,7 +49,7 @@ struct Block<T> {
 const HEADER_BYTES: usize = 16;
 const RECORDS_PER_BLOCK: u64 = 64;
 const FLUSH_AFTER_RECORDS: usize = 256;
-/// Records that are derived anew stay in memory up to this number; then they go into an unnamed file.
+/// The most records that are derived in memory; beyond it they are written to an unnamed file.
 const MAX_DERIVED: usize = 1 << 14;
 
 impl<T: Copy> Block<T> {
@@ -98,7 +98,8 @@ impl<T: Fixed> Table<T> {
         })
     }
 
-    /// Gives descriptor and blocks back until [`Table::reopen`]; what is not in the file is kept.
+    /// Closes the file and frees its blocks until [`Table::reopen`]; records that are not in the file stay in
+    /// memory.
     pub fn release(&mut self) {
         self.file.release();
         self.blocks = RefCell::default();
@@ -189,11 +190,11 @@ impl<T: Fixed> Table<T> {
     pub fn push(&mut self, record: T) {
         self.tail.push(record);
         if self.is_derived && self.tail.len() == MAX_DERIVED && !self.file.is_writable() {
-            // Without one it goes on in memory.
+            // Without a scratch file it continues in memory.
             let scratch = Growing::scratch(self.file.path().to_owned());
             scratch.into_iter().for_each(|scratch| self.file = scratch);
         }
-        // Not on every push: if it fails, the tail only grows.
+        // Flush only now and then: if it fails, the tail only grows.
         if self.file.is_writable() && self.tail.len().is_multiple_of(FLUSH_AFTER_RECORDS) {
             // A sidecar that cannot be written (a full disk) costs a scan later, nothing else.
             let _ = self.flush();
@@ -284,10 +285,10 @@ impl<T: Fixed> Table<T> {
     }
 }
 
-/// Tells bytes from others, and from the same bytes in another place.
+/// Returns a checksum that depends on the bytes and on their place.
 ///
-/// Eight bytes at a time, because it is made for every message. Each step can be
-/// undone, so a change within eight bytes never goes unseen.
+/// It takes eight bytes at a time, because it is computed for every message. Each step is invertible, so a
+/// change within eight bytes is always detected.
 pub fn checksum(place: u64, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [0; 8];

@@ -34,10 +34,10 @@ pub struct TaskDraft<'a> {
     published: bool,
 }
 
-/// Why something was not taken into a draft.
+/// The error of adding an entry to a draft.
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
-    /// It is not what a log takes.
+    /// A log would not accept it.
     #[error(transparent)]
     Append(#[from] AppendError),
     /// The task could not be made.

@@ -15,10 +15,10 @@ pub fn now() -> u64 {
 /// Clocks that are set right by less than this, in milliseconds, do not make the times of a log go back.
 const MAX_CORRECTION: u64 = 60_000;
 
-/// The time of an entry that follows one of `last`.
+/// Returns the time of an entry that follows one of `last`.
 ///
-/// Times do not go back, unless the last one lies in the future: then the clock was wrong for a while, and what follows
-/// would have that one wrong time for years.
+/// Times do not decrease, unless the last one lies in the future: then the clock was wrong for a while, and
+/// later entries would have that one wrong time for years.
 pub fn following(last: u64) -> u64 {
     let now = now();
     if last > now.saturating_add(MAX_CORRECTION) {

@@ -1,4 +1,4 @@
-//! The tools that a conversation used, as far as its messages tell.
+//! Extracts the tools that a conversation used from its messages.
 
 use std::collections::VecDeque;
 

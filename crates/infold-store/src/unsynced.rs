@@ -11,7 +11,7 @@ use crate::{LogError, Metadata, Writer, file};
 
 /// Files of a task whose last writes may not be on the disk yet.
 ///
-/// Syncing needs no writer: another one may go on writing meanwhile, or have closed the task.
+/// Syncing needs no writer: another one may continue to write meanwhile, or have closed the task.
 #[derive(Debug)]
 pub struct UnsyncedFiles {
     files: Vec<PathBuf>,
@@ -19,7 +19,7 @@ pub struct UnsyncedFiles {
     rooted: Rooted,
 }
 
-/// Whether a task would be found again after a power cut: what it is, and the names of its files.
+/// Whether the metadata of a task and the names of its files are synced, so that it is found after a power cut.
 #[derive(Clone, Debug)]
 pub(crate) struct Rooted(Arc<AtomicBool>);
 
@@ -39,7 +39,7 @@ impl Writer {
 }
 
 impl UnsyncedFiles {
-    /// So many are brought to the disk one by one.
+    /// The most files that are synced one by one.
     const MAX_FILES_SYNCED_SINGLY: usize = 8;
 
     /// Returns when all of these, which lie below `root`, are on the disk itself.
@@ -49,7 +49,7 @@ impl UnsyncedFiles {
     ) -> Result<(), LogError> {
         let all: Vec<&UnsyncedFiles> = all.into_iter().collect();
         if all.len() > UnsyncedFiles::MAX_FILES_SYNCED_SINGLY {
-            // Before, not after: a name that comes meanwhile is for the next time.
+            // Set the flags before syncing: a file created during the sync clears its flag again.
             let root_all = |yes| {
                 for loose in &all {
                     loose.rooted.0.store(yes, SeqCst);
@@ -93,9 +93,9 @@ impl Rooted {
         self.0.store(false, SeqCst);
     }
 
-    /// Brings what a task is, and the names of its files, onto the disk, if that was not done.
+    /// Syncs the metadata of a task and the names of its files, if that was not done.
     pub fn force(&self, dir: &Path) -> Result<(), LogError> {
-        // Before, not after: a name that comes meanwhile is for the next one.
+        // Set the flag before syncing: a file created during the sync clears it again.
         if self.0.swap(true, SeqCst) {
             return Ok(());
         }

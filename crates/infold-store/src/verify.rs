@@ -38,7 +38,7 @@ pub enum Problem {
     },
     /// The view breaks a rule.
     Invalid(Fault),
-    /// A file that follows from the log does not say what the log says.
+    /// A derived file does not match the log.
     Stale {
         /// The file.
         name: &'static str,
@@ -48,7 +48,7 @@ pub enum Problem {
         /// The name.
         path: PathBuf,
     },
-    /// The registry does not say what the log says.
+    /// The registry does not match the log.
     Registry {
         /// The problem.
         what: String,
@@ -84,7 +84,7 @@ impl fmt::Display for Problem {
 }
 
 impl Contexts {
-    /// Checks a task, byte by byte, and, if given, what the registry says of it. Nothing is changed.
+    /// Checks a task, byte by byte, and, if given, its row in the registry. Nothing is changed.
     pub fn verify<'a>(
         &self,
         id: Uuid,
@@ -186,7 +186,7 @@ impl Contexts {
     }
 }
 
-/// Messages that were redacted and are there again, or are said to have been something else.
+/// Returns redacted messages that are there again, or whose recorded original is wrong.
 fn returned(log: &Log) -> Result<Vec<LogError>, LogError> {
     let mut found = Vec::new();
     for event in log.own().event..=log.state().at().event {
@@ -280,7 +280,7 @@ fn shows(path: &Path, log: &Log, view: &View) -> Result<bool, LogError> {
     Ok(same && more.is_none())
 }
 
-/// Returns what is not a file but has the name of one of a task's files, such as a directory.
+/// Returns paths with the name of one of a task's files that are not files, such as a directory.
 pub(crate) fn misplaced(dir: &Path) -> Vec<Problem> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"torn-"));

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::{Log, LogError, file};
 
-/// A file of a task that is there only while a fold is being made, or a request is under way.
+/// A temporary file of a task, used while a fold is made or a request is under way.
 ///
-/// It goes when this does, unless it is kept. What a crash leaves of a fold goes when the task
-/// is next opened; a request stays, for a person to read, until the next one.
+/// It is removed when this is dropped, unless it is kept. The leftovers of a fold that crashed are removed when
+/// the task is next opened; a request stays, for the user to read, until the next one.
 #[derive(Debug)]
 pub struct WorkingFile {
     path: PathBuf,
@@ -22,16 +22,16 @@ pub struct WorkingFile {
 pub enum Working {
     /// `unsummarized.jsonl`: the messages that stay as they are.
     Kept,
-    /// `transcript.txt`: what is to be summarised, as text.
+    /// `transcript.txt`: the text to be summarised.
     Transcript,
-    /// `request.json`: what is sent to a provider.
+    /// `request.json`: the request to a provider.
     Request,
     /// `reply.json`: a provider's reply, until it was delivered.
     Reply,
 }
 
 impl Working {
-    /// Those that a fold makes.
+    /// The files of a fold.
     const OF_A_FOLD: [Working; 2] = [Working::Kept, Working::Transcript];
 
     /// The file's name.
@@ -75,7 +75,7 @@ impl WorkingFile {
         self.kept = true;
     }
 
-    /// Lets others read what was written.
+    /// Writes the buffer, so that other processes can read the file.
     pub fn flush(&mut self) -> Result<(), LogError> {
         let flushed = self.out.flush();
         flushed.map_err(|error| LogError::io(&self.path, "written", error))
@@ -92,7 +92,7 @@ impl Drop for WorkingFile {
     }
 }
 
-/// Removes what a fold that was cut short left in a task's directory; says what it was.
+/// Removes the leftover of a fold that was cut off from a task's directory; returns its name.
 pub fn clear(dir: &Path) -> Result<Option<&'static str>, LogError> {
     let mut found = None;
     for working in Working::OF_A_FOLD {

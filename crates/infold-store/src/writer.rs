@@ -30,7 +30,7 @@ pub(crate) use steps::heading_start;
 pub(crate) use steps::mask_text;
 pub use steps::{Trigger, heading, heading_for, marker, stand_in_tokens};
 
-/// When what was written is forced onto the disk itself.
+/// When writes are synced to the disk.
 ///
 /// Whatever the setting, an acknowledged write survives the end of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,10 +67,10 @@ pub struct Writer {
     pass: Option<EventId>,
     /// The frames of the task; none until they are used.
     pub(crate) frames: Option<Frames>,
-    /// It would be found again after a power cut.
+    /// Whether it would be found again after a power cut.
     pub(crate) rooted: Rooted,
     closed: bool,
-    /// A push is under way: what follows from the log waits for its end.
+    /// Whether a push is under way: derived files wait for its end.
     is_pushing: bool,
     /// A push that failed and could not be taken back yet.
     abandoned: Option<(Ends, Option<PushJournal>)>,
@@ -82,7 +82,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens a task for writing and repairs what a crash left behind.
+    /// Opens a task for writing and repairs the leftovers of a crash.
     pub fn open(
         dir: &Path,
         durability: Durability,
@@ -156,10 +156,10 @@ impl Writer {
         self.append_said_at(messages, &[])
     }
 
-    /// As [`Writer::append`], with the time at which each was said, as far as that is known; one
-    /// without is as old as the one before it.
+    /// As [`Writer::append`], with the time at which each was said, as far as that is known; one without has
+    /// the time of the one before it.
     ///
-    /// One that lies before the last counts as the last, one in the future as now.
+    /// A time before that of the last message counts as that one, and a time in the future as now.
     pub fn append_said_at<M: AsRef<[u8]>>(
         &mut self,
         messages: &[M],
@@ -260,7 +260,7 @@ impl Writer {
         bytes.shrink_to(MAX_KEPT_BUFFER_BYTES);
         self.buffer = bytes;
         if ends_turn && self.durability != Durability::Never && !self.is_pushing {
-            // Derived: what cannot be written now is caught up with later.
+            // The view is derived: a failed update is made up for later.
             let _ = self.current.follow(&self.log);
         }
         Ok(last)
@@ -273,8 +273,8 @@ impl Writer {
         Ok(self.log.counts()?.1)
     }
 
-    /// Records the tools whose results these messages bring, as far as it is known what they were asked;
-    /// returns how many there are.
+    /// Records the tools whose results these messages bring, as far as their calls are known; returns how many
+    /// there are.
     pub fn record_tools(&mut self, messages: Span) -> Result<usize, LogError> {
         let first = self.log.state().next_event();
         let count = self.enter_tools(messages)?;
@@ -285,7 +285,7 @@ impl Writer {
         Ok(count)
     }
 
-    /// As [`Writer::record_tools`], without forcing anything onto the disk and without what follows.
+    /// As [`Writer::record_tools`], without syncing and without updating derived files.
     pub(crate) fn enter_tools(&mut self, messages: Span) -> Result<usize, LogError> {
         let records = tool_use::records(&self.log, messages)?;
         let (ts, count) = (self.now(), records.len());
@@ -298,13 +298,13 @@ impl Writer {
     /// Brings the files that follow from single events up to date, from this event on.
     pub(crate) fn follow_events(&mut self, first: EventId) {
         for derived in Derived::ALL {
-            // Derived: the next writer catches up with what cannot be written now.
+            // These files are derived: the next writer makes up for a failed update.
             let _ = derived.follow_from(&self.log, first, self.current.written(derived));
         }
     }
 
-    /// Records what a provider reported for the last request and its reply, which is the
-    /// last message.
+    /// Records the usage that a provider reported for the last request and its reply, which is the last
+    /// message.
     pub fn usage(&mut self, usage: Usage) -> Result<EventId, LogError> {
         self.step(What::Usage(usage))
     }
@@ -314,9 +314,9 @@ impl Writer {
         self.step(What::Failure(failure))
     }
 
-    /// Brings everything derived up to date, and what was written onto the disk.
+    /// Updates all derived files, and syncs the log.
     ///
-    /// Derived files that cannot be written now are caught up with later.
+    /// Derived files that cannot be written now are updated later.
     pub fn sync(&mut self) -> Result<(), LogError> {
         if self.durability != Durability::Never {
             return self.force();
@@ -342,7 +342,7 @@ impl Writer {
         self.rooted.force(self.log.dir())
     }
 
-    /// Brings the log onto the disk if that is what the durability asks for.
+    /// Syncs the log if the durability requires it.
     pub(crate) fn sync_log(&mut self) -> Result<(), LogError> {
         match self.durability {
             Durability::Never => Ok(()),
@@ -361,7 +361,7 @@ impl Writer {
         self.lock.claim()
     }
 
-    /// Writes what the index knows, so that readers of the log do not have to derive it.
+    /// Writes the index, so that readers of the log do not have to derive it.
     pub fn save_index(&mut self) -> Result<(), LogError> {
         self.log.flush()
     }
@@ -370,7 +370,7 @@ impl Writer {
         self.frames.as_mut().map_or(Ok(()), Frames::sync)
     }
 
-    /// Brings what is derived from all of the log up to date, as far as that can be done now.
+    /// Updates everything that is derived from the whole log, as far as possible now.
     pub(crate) fn follow(&mut self) {
         let _ = self.log.flush();
         let _ = self.current.follow(&self.log);
@@ -387,7 +387,7 @@ impl Writer {
         self.sync()
     }
 
-    /// Appends an event and brings what follows from it up to date.
+    /// Appends an event and updates the files derived from it.
     pub(crate) fn step(&mut self, what: What) -> Result<EventId, LogError> {
         let ts = self.now();
         self.step_at(what, ts)
@@ -397,8 +397,7 @@ impl Writer {
     pub(crate) fn step_at(&mut self, what: What, ts: u64) -> Result<EventId, LogError> {
         self.prepare()?;
         if self.durability != Durability::Never {
-            // Messages are on the disk before an event that follows them, and what stood around
-            // them with them.
+            // Messages, and the frames around them, are synced before an event that follows them.
             let synced = self.log.messages.sync().and_then(|()| self.sync_frames());
             synced.map_err(|error| error.after(!self.is_unsure))?;
         }
@@ -421,14 +420,14 @@ impl Writer {
         let place = LinePlace::of(offset, &bytes);
         let taken = synced.and_then(|()| self.log.took_event(&line, place));
         if let Err(error) = taken {
-            // Else the next event would stand behind it with the same number.
+            // Otherwise the next event would follow it with the same number.
             self.is_unsure |= !self.log.events.take_back(offset);
             return Err(error.after(!self.is_unsure));
         }
         Ok(line)
     }
 
-    /// Makes the line of an event that will stand behind so many others that are not in the log yet.
+    /// Encodes the line of an event that will follow so many others that are not in the log yet.
     fn next_line(&self, what: What, ts: u64, ahead: u64) -> Result<(EventLine, Vec<u8>), LogError> {
         let at = self.log.state().at();
         let id = EventId::new(at.event + 1 + ahead).expect("one more than a count is not zero");
@@ -465,7 +464,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.closed {
-            // The next writer catches up with what could not be written here.
+            // The next writer makes up for failed updates.
             let _ = self.sync();
         }
         if self.lock.check().is_ok() {

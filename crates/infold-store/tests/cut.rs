@@ -1,4 +1,4 @@
-//! What is left of a task whose files were cut, overwritten or removed anywhere.
+//! The state of a task whose files were truncated, overwritten or removed at any point.
 
 use std::collections::BTreeMap;
 use std::fs;

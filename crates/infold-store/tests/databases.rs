@@ -1,4 +1,4 @@
-//! Databases that are damaged are set aside and made anew by whoever meets the damage; nothing has to be done by hand.
+//! Damaged databases are set aside and rebuilt by the process that finds the damage, without any manual step.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use uuid::Uuid;
 const PAGE: usize = 4096;
 const TASKS: usize = 60;
 
-/// What was told. Each test looks for the name of its own directory.
+/// The recorded notices. Each test looks for the name of its own directory.
 static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn told(root: &Path) -> usize {
@@ -69,7 +69,7 @@ fn filled() -> TempDir {
 
 fn registry_path(root: &Path) -> PathBuf {
     let path = root.join("tasks.db");
-    // Closed by whoever used it last, it has no journal.
+    // The last process that used it closed it, so it has no journal.
     assert!(!root.join("tasks.db-wal").exists());
     path
 }
@@ -127,13 +127,13 @@ fn a_damaged_page_of_the_registry_is_no_end() {
                 contexts
             };
             works(&contexts, &what);
-            // A page that nobody had to read is found by whoever looks at all of them.
+            // A check of all pages finds damage to a page that was not read.
             let (registry, _) = contexts.repaired_registry().expect(&what);
             assert_eq!(registry.check().expect(&what), None, "{what}");
             let torn = set_aside(copy.path());
             assert!(torn.len() <= 1, "{what}: {torn:?}");
             assert_eq!(told(copy.path()), torn.len(), "{what}: it is said once");
-            // What was written until the damage was met is in it, too.
+            // The database that was set aside contains everything that was written before the damage was found.
             let is_kept = |torn: &PathBuf| fs::read(torn).expect("it").len() >= damaged.len();
             assert!(torn.iter().all(is_kept), "{what}: {torn:?}");
         }

@@ -1,4 +1,4 @@
-//! What holds after any sequence of operations, on real files.
+//! Properties that hold after any sequence of operations, on real files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -330,7 +330,7 @@ fn kept(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// What was shown once, and how it looked.
+/// The view at an earlier point, and its bytes.
 struct Moment {
     at: Point,
     shown: Shown,
@@ -628,7 +628,7 @@ impl World {
         Ok(())
     }
 
-    /// What must hold after every step.
+    /// Asserts the properties that hold after every step.
     fn check(&mut self) {
         let writer = self.writer.as_mut().expect("it is open");
         writer.sync().expect("it can be synced");
@@ -645,7 +645,7 @@ impl World {
         assert!(current == bytes, "current.jsonl is not the view");
         let mut foreign = Vec::new();
         log.render(&view, &mut |source, bytes| {
-            // What was made here goes over the task's wire, and what came over it still does.
+            // Messages made here have the form of the task's wire, and messages that came over it keep theirs.
             let own = source
                 .seq()
                 .map_or(Ok(true), |seq| log.is_native(Span::one(seq), self.wire))?;

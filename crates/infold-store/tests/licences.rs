@@ -71,9 +71,9 @@ fn allowed() -> BTreeSet<String> {
     allowed
 }
 
-/// Name and licence of all that is built or tested here.
+/// Returns name and licence of all packages that are built or tested here.
 ///
-/// What only other systems need may not have been fetched, and is left to `cargo deny`.
+/// Packages for other systems only may not have been fetched, and are left to `cargo deny`.
 fn packages() -> Vec<(String, String)> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

@@ -125,7 +125,7 @@ fn view(log: &Log) -> Result<String, LogError> {
     Ok(String::from_utf8(log.rendered(&view)?).expect("it is text"))
 }
 
-/// What the last of a chain shows.
+/// Returns the expected view of the last task of a chain.
 fn talk(depth: usize) -> String {
     let lines: Vec<String> = (0..=depth).flat_map(turn).collect();
     lines.join("\n") + "\n"
@@ -187,7 +187,7 @@ fn a_chain_without_any_sidecar_is_found_again() {
         assert_eq!(world.problems(last), [""; 0]);
         let fork = world.contexts.fork(last, None).expect("a fork");
         assert!(world.view(fork).expect("a view") == talk(DEPTH));
-        // Whoever writes makes them again.
+        // A writer creates them again.
         world.say(last, DEPTH + 1);
         assert!(world.view(last).expect("a view") == talk(DEPTH + 1));
     });

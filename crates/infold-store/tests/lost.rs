@@ -253,7 +253,7 @@ struct Family {
     second: Uuid,
 }
 
-/// What a file of the task that others continue has lost before somebody goes on with that task.
+/// The part of a parent's file that is lost before the parent is continued.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
     AllEvents,
@@ -262,7 +262,7 @@ enum Loss {
     HalfOfMessages,
 }
 
-/// What is written then.
+/// The entries that are written after the loss.
 #[derive(Clone, Copy, Debug)]
 struct Written {
     messages: usize,
@@ -312,7 +312,7 @@ impl Family {
         self.world.contexts.settle(id, &writer).expect("counted");
     }
 
-    /// Shortens a file of the first task; somebody goes on with it.
+    /// Shortens a file of the first task, and then writes to that task.
     fn lose(&self, loss: Loss, written: Written) {
         let name = match loss {
             Loss::AllEvents | Loss::AllButOneEvent => "events.jsonl",
@@ -336,7 +336,7 @@ impl Family {
         let (registry, mut done) = contexts.repaired_registry().expect("a registry");
         for _ in 0..4 {
             for id in contexts.tasks().expect("tasks") {
-                // What a task continues may have to be repaired before it.
+                // The parent of a task may have to be repaired before it.
                 done.extend(contexts.repair(id, &registry).into_iter().flatten());
             }
         }

@@ -1,4 +1,4 @@
-//! What a crash leaves half done in registry and directories, and who finishes it.
+//! Steps between registry and directories that a crash left incomplete, and their completion.
 
 use std::fs;
 use std::path::PathBuf;
@@ -41,9 +41,9 @@ impl World {
         self.root.path().join(place).join(id.to_string())
     }
 
-    /// Writes into the log that the task failed, and does nothing that follows from it.
+    /// Writes into the log that the task failed, without the steps that follow from it.
     ///
-    /// Whoever did so is gone, and its name is still in the lock.
+    /// The process that did so has ended, and its name is still in the lock.
     fn say_failed(&self, id: Uuid) {
         let dir = self.contexts.place(id).expect("it has a directory");
         let log = self.contexts.read(id).expect("a reader");
@@ -65,7 +65,7 @@ impl World {
         fs::write(dir.join("lock"), r#"{"pid":1,"host":"gone"}"#).expect("a name");
     }
 
-    /// What any next command sees: the row of a task, once the registry was put right.
+    /// Returns the status of a task in the repaired registry, as any later command sees it.
     fn status(&self, id: Uuid) -> Status {
         let rows = self.rows();
         let row = rows.iter().find(|(row, _)| *row == id);
@@ -193,7 +193,7 @@ fn an_end_that_the_registry_missed_is_entered() {
     world.say_failed(id);
     fs::rename(world.dir("running", id), world.dir("completed", id)).expect("moved");
     assert_eq!(world.status(id), Status::Failed);
-    // Its sidecars are behind by the one event; they are nobody's any more, but doctor's.
+    // Its sidecars lack the one event; only `doctor` repairs those of a completed task.
     let registry = world.contexts.registry().expect("a registry");
     world.contexts.repair(id, &registry).expect("repaired");
     world.has_failed(id);
@@ -268,7 +268,7 @@ fn a_task_that_continues_itself_is_told_so() {
         for task in [child, grandchild] {
             let sidecar = world.dir("running", task).join("lineage.idx");
             let _ = fs::remove_file(sidecar);
-            // Whoever only opens a fork opens none of those that it continues.
+            // Opening a fork does not open the tasks that it continues.
             let opened = world.contexts.read(task);
             let seen = opened.and_then(|log| {
                 let all = (1..=log.state().at().seq).filter_map(Seq::new);
@@ -386,7 +386,7 @@ fn what_is_left_of_a_task_that_was_never_made_goes_with_the_old() {
         .contexts
         .finish(parent, &Outcome::Completed)
         .expect("completed");
-    // Put back to the moment before it had its name, with and without somebody at it.
+    // Go back to the moment before the directory got its name, with and without a process that works on it.
     let registry = world.contexts.registry().expect("a registry");
     let hidden = world.root.path().join("running").join(format!(".{child}"));
     fs::rename(world.dir("running", child), &hidden).expect("renamed");

@@ -250,6 +250,6 @@ fn the_lease_of_a_process_that_died_is_ended_and_no_other() {
         assert!(!contexts.end_dead_lease(task).unwrap(), "it lives");
     }
     assert!(contexts.end_dead_lease(task).unwrap());
-    // What it was asked to do is done at once, since nobody else would.
+    // A task without a worker is cancelled at once, because no worker would answer the request.
     assert!(contexts.cancel(task, "not needed").unwrap());
 }

@@ -87,7 +87,7 @@ fn an_excerpt_stands_at_the_end_of_the_last_message_until_what_it_quotes_is_show
     let answered = shown(writer.log());
     assert!(answered.starts_with(&with), "the view only grows");
     drop(writer);
-    // What is kept is what is rendered, and all of it is read back.
+    // The recorded text is the rendered one, and all of it is read back.
     let log = world.read();
     assert_eq!(shown(&log), answered);
     let current = world.contexts.place(world.id).expect("a place");

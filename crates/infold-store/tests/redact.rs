@@ -1,4 +1,4 @@
-//! What is redacted is nowhere in the store any more, and everything else is as it was.
+//! Redacted texts are removed from the whole store, and everything else stays unchanged.
 
 use std::fs;
 use std::ops::Range;
@@ -167,7 +167,7 @@ fn a_message_that_was_redacted_is_nowhere() {
     assert_eq!(message(4), say("assistant", "done, you are in"));
     let now: Vec<u64> = (1..=8).map(|at| time(&log, at)).collect();
     assert_eq!(now, times);
-    // What the summary has from others stays.
+    // The parts of the summary from other messages stay.
     let view = View::of(log.state().shown(), &log).unwrap();
     let view = String::from_utf8(log.rendered(&view).unwrap()).unwrap();
     assert!(view.contains("the report"), "{view}");
@@ -256,7 +256,7 @@ fn what_stood_around_messages_does_not_come_back() {
         drop(writer);
         assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
     }
-    // What is really new is kept.
+    // A new frame is recorded.
     let (mut writer, _) = contexts.write(id).expect("a writer");
     let changed = [("model", &b"\"m\""[..]), ("system", b"\"be brief\"")];
     assert_eq!(
@@ -711,7 +711,8 @@ fn names_become_digests_and_stay_so() {
     let metadata = Metadata::read(&contexts.place(id).unwrap()).unwrap();
     assert_eq!(row.task_id.as_deref(), Some(&*redacted));
     assert_eq!(metadata.task_id.as_deref(), Some(&*redacted));
-    // What stands for a name is no text to search, and what tells names apart is no name.
+    // The placeholder of a redacted name is not searched, and neither is the prefix that marks the kind of
+    // name.
     let word = |text: &str| {
         let found = ["redacted", "given", "session", "proxy"];
         let found = found.iter().flat_map(|word| text.match_indices(word));

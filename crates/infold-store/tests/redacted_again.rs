@@ -1,4 +1,5 @@
-//! What was redacted is not written again, whatever stands around it, and leftovers of killed processes are found and removed.
+//! Redacted texts are not written again, whatever surrounds them, and leftovers of killed processes are found
+//! and removed.
 
 use std::fs;
 use std::ops::Range;
@@ -361,7 +362,7 @@ fn a_redaction_that_was_killed_before_it_cleared_the_search_index_is_completed()
     assert!(contexts.verify(id, &registry).expect("verified").is_empty());
 }
 
-/// What a killed import left: its directory has no name yet.
+/// The leftovers of a killed import: a directory that has no name yet.
 #[test]
 fn what_a_killed_import_left_is_found_and_removed() {
     let key = ["ghp", "_", "Zq7Rk2Xv9Lm4Tb8Nc3Wd6Hf1Gj5Ps0YtEuAi"].concat();
@@ -374,7 +375,7 @@ fn what_a_killed_import_left_is_found_and_removed() {
     drop(writer);
     let dir = contexts.place(id).expect("a directory");
     let left = root.path().join("running").join(format!(".{id}"));
-    // A process that ended, and that nobody waits for any more.
+    // A process that has ended and was waited for.
     let mut child = std::process::Command::new("true")
         .spawn()
         .expect("a process");

@@ -1,4 +1,5 @@
-//! A redaction reaches the records of tools, all members of frames and keys of pushes, and is completed by whoever looks for secrets.
+//! A redaction covers the records of tools, all members of frames and keys of pushes, and the search for
+//! secrets completes it.
 
 use std::fs;
 use std::ops::Range;
@@ -190,7 +191,7 @@ fn words_of_a_redacted_message_go_from_every_member_of_frames() {
     let last = writer.log().last_frame().expect("frames").expect("a frame");
     drop(writer);
     assert_gone(root.path(), "a changed frame");
-    // What a conversation is known by stays, and so does what other messages say.
+    // Members that identify the conversation stay, and so do the texts of other messages.
     assert_eq!(last.members["model"], b"\"m\"");
     let tools: Value = serde_json::from_slice(&last.members["tools"]).expect("JSON");
     assert_eq!(tools[0]["name"], "login");

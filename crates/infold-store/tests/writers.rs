@@ -1,4 +1,4 @@
-//! What a writer meets that is not its own doing: a lock that a person removed, and a clock that was wrong.
+//! External conditions that a writer must handle: a lock removed by a user, and a clock that was wrong.
 
 use std::fs;
 use std::path::PathBuf;

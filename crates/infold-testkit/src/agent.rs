@@ -1,4 +1,4 @@
-//! A model that does what it is told, for agents that bring tools of their own.
+//! A model that follows the instructions in prompts, for agents with tools of their own.
 
 use infold_wire::{Json, Wire, quote};
 
@@ -16,11 +16,10 @@ struct PromptOrders {
     words: usize,
 }
 
-/// Answers as told by the newest prompt that tells anything.
+/// Follows the newest prompt that contains instructions.
 ///
-/// A command is run by the first tool that looks like a shell, as often as asked; where there is
-/// none, or it has been run, there is an answer with a number that no other has. One that thinks
-/// also says something before it calls.
+/// A command is run by the first tool that looks like a shell, as often as requested; without such a tool, or
+/// after the last run, the answer has a unique number. A model that thinks also writes a text before its calls.
 pub(crate) fn obey(seen: &Seen, think: bool) -> Step {
     let wire = seen.wire().unwrap_or(Wire::Chat);
     let body = seen.json();
@@ -29,14 +28,14 @@ pub(crate) fn obey(seen: &Seen, think: bool) -> Step {
     for message in body.iter().flat_map(|body| messages(wire, *body)).rev() {
         let results = results(wire, message);
         done += results;
-        // What a tool returns may quote a prompt, and orders nothing.
+        // A tool result may quote a prompt, but contains no instructions to the agent.
         let found = PromptOrders::read(&words(message)).filter(|_| results == 0);
         if let Some(found) = found {
             told = found;
             break;
         }
     }
-    // An agent that wants a summary repeats the prompts, and forbids what they ask for.
+    // The summary request of an agent repeats the prompts, and forbids following them.
     let last = body.and_then(|body| messages(wire, body).pop());
     let last = last.map(words).unwrap_or_default().to_lowercase();
     let body = body.filter(|_| !last.contains("not call any tools"));
@@ -173,7 +172,7 @@ fn tool_of<'a>(
     offered.next()
 }
 
-/// The arguments that a schema asks for; what is no command is filled with something.
+/// Returns the arguments that a schema requires; arguments other than commands get placeholders.
 fn arguments(schema: Option<Json<'_>>, run: &str) -> String {
     let properties = schema.and_then(|schema| schema.get("properties"));
     let properties = properties.map(|all| all.members().collect::<Vec<_>>());

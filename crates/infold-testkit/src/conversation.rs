@@ -1,7 +1,7 @@
-//! Conversations that are made up, the same for the same seed, on any wire.
+//! Generated conversations, the same for the same seed, on any wire.
 //!
-//! A client keeps its history and sends it in full with each request, as real clients do. What the
-//! model says is made up with it, so that a server can be told what to reply.
+//! A client keeps its history and sends it in full with each request, as real clients do. The replies of the
+//! model are generated with it, so that a server can be scripted with them.
 
 mod anthropic;
 mod chat;
@@ -59,7 +59,7 @@ enum NextStep {
     User,
     /// Answer these calls: ids, names, and kinds where the wire has several; then these requests for approval.
     Results(Vec<ScriptedCall>, Vec<String>),
-    /// Let the server go on with what it paused.
+    /// Let the server continue after its pause.
     Resume,
 }
 
@@ -80,7 +80,7 @@ struct OpenRequest {
     stop: StopReason,
 }
 
-/// A request, and what the model is to reply to it.
+/// A request, and the scripted reply of the model.
 #[derive(Clone, Debug)]
 pub struct ScriptedExchange {
     /// Path and query.
@@ -103,7 +103,7 @@ enum Shape {
     Server,
     /// A tool of the server that the provider pauses for.
     Paused,
-    /// A tool of the server beside one of the client's.
+    /// A tool of the server in addition to one of the client's.
     Mixed,
     /// Code of the server that calls the client's tools.
     Programmatic,
@@ -113,7 +113,7 @@ enum Shape {
 }
 
 impl Conversation {
-    /// Makes up a conversation; `model` is what the client asks for.
+    /// Generates a conversation; `model` is the model that the client requests.
     pub fn new(wire: Wire, seed: u64, model: impl Into<String>) -> Conversation {
         let mut random = Random::new(seed.wrapping_mul(5).wrapping_add(wire as u64));
         Conversation {
@@ -145,7 +145,7 @@ impl Conversation {
         let again = self.asked.take().filter(|_| self.unheard);
         self.unheard = false;
         let asked = match again {
-            // A retry: the model says the same, or something else.
+            // A retry: the model repeats its reply, or gives another one.
             Some(asked) if self.random.chance(50) => asked,
             Some(asked) => self.answered(asked.before),
             None => {
@@ -191,7 +191,7 @@ impl Conversation {
         }
     }
 
-    /// Drops what the model said last, so that it is asked for again.
+    /// Drops the last reply of the model, so that it is requested again.
     fn regenerate(&mut self) {
         if let Some((len, state)) = self.turns.pop() {
             self.history.truncate(len);

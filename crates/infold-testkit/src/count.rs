@@ -13,7 +13,7 @@ struct Segment {
     tokens: u64,
     /// The hash of this part and of all before it.
     prefix: u64,
-    /// The client marked it as the end of what is worth keeping.
+    /// Whether the client marked it as the end of a prefix to cache.
     marked: bool,
     tool: bool,
 }
@@ -121,10 +121,9 @@ pub(crate) struct Cache(HashSet<u64>);
 const REMEMBERED: usize = 1 << 20;
 
 impl Cache {
-    /// Says what of a request is new, what was there, and what is kept from now on.
+    /// Computes how many tokens of a request are new, cached, and cached from now on.
     ///
-    /// Anthropic keeps what ends at a marker; the others keep every prefix, and do not say
-    /// that they do.
+    /// Anthropic caches prefixes that end at a marker; the others cache every prefix, and do not report that.
     pub fn meet(&mut self, wire: Wire, counted: &Counted) -> TokenUsage {
         let segments = &counted.segments;
         let end = match wire {
@@ -155,7 +154,7 @@ impl Cache {
                 cache_write: written,
                 ..TokenUsage::default()
             },
-            // It has a cache, but does not tell.
+            // Ollama has a cache, but does not report it.
             Wire::Ollama => TokenUsage {
                 input: read + written,
                 ..TokenUsage::default()
@@ -180,7 +179,7 @@ fn weigh(part: Json<'_>) -> u64 {
     4 + counter.finish() + images
 }
 
-/// How deep a request may be nested; what is deeper counts for nothing.
+/// The depth to which the text of a request is counted; deeper values are ignored.
 const DEEP: usize = 100;
 
 fn texts(json: Json<'_>, counter: &mut Counter, images: &mut u64, depth: usize) {
@@ -207,7 +206,7 @@ fn texts(json: Json<'_>, counter: &mut Counter, images: &mut u64, depth: usize) 
     }
 }
 
-/// Hashes what a part says, whatever its spacing; returns whether it has a marker.
+/// Hashes the contents of a part, whatever its spacing; returns whether it has a marker.
 fn add(json: Json<'_>, hash: &mut DefaultHasher, depth: usize) -> bool {
     let mut marked = false;
     match json.kind() {

@@ -83,7 +83,7 @@ const ERRORS: &[NamedError] = &[
         "event: response.failed\ndata: {\"type\":\"response.failed\",\"sequence_number\":2,\"response\":{\"id\":\"resp_failed\",\"object\":\"response\",\"created_at\":0,\"status\":\"failed\",\"error\":{\"code\":\"rate_limit_exceeded\",\"message\":\"Rate limit reached for gpt-5 in organization org-testkit on tokens per min (TPM): Limit 30000, Used 28000, Requested 4000. Please try again in 4s.\"},\"incomplete_details\":null,\"instructions\":null,\"metadata\":{},\"model\":\"gpt-5\",\"output\":[],\"parallel_tool_calls\":true,\"temperature\":1.0,\"tool_choice\":\"auto\",\"tools\":[],\"top_p\":1.0,\"usage\":null}}\n\n"),
     row("responses/server-error-stream", Wire::Responses, 200, EVENTS,
         "event: response.failed\ndata: {\"type\":\"response.failed\",\"sequence_number\":2,\"response\":{\"id\":\"resp_failed\",\"object\":\"response\",\"created_at\":0,\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"The model failed to generate a response.\"},\"incomplete_details\":null,\"instructions\":null,\"metadata\":{},\"model\":\"gpt-5\",\"output\":[],\"parallel_tool_calls\":true,\"temperature\":1.0,\"tool_choice\":\"auto\",\"tools\":[],\"top_p\":1.0,\"usage\":null}}\n\n"),
-    // Anthropic, and what serves its models.
+    // Anthropic, and services with its models.
     row("anthropic/too-long", Wire::Anthropic, 400, JSON,
         r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 213462 tokens > 200000 maximum"},"request_id":"req_011CSHoEeqs5C35K2UUqR7Fy"}"#),
     row("anthropic/too-long-with-reply", Wire::Anthropic, 400, JSON,

@@ -8,7 +8,7 @@ use crate::Step;
 use crate::dialect;
 use crate::send::Outgoing;
 
-/// How often what goes wrong, for long random runs; the same seed gives the same run.
+/// The rates of faults, for long random runs; the same seed gives the same run.
 ///
 /// Each number is the share of requests, from 0 to 1; together they are at most 1.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Faults {
     pub empty: f64,
 }
 
-/// How often what went wrong.
+/// The counts of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Requests without a fault.
@@ -50,7 +50,7 @@ pub struct Tally {
 
 /// A fault that happens to a request.
 pub(crate) enum RequestFault {
-    /// It is refused.
+    /// The request is refused.
     Refused(Outgoing),
     /// Its reply is harmed.
     Harmed(Box<dyn FnOnce(Step) -> Step + Send>),
@@ -59,7 +59,7 @@ pub(crate) enum RequestFault {
 }
 
 impl Faults {
-    /// Decides what happens to the request of this number, and counts it.
+    /// Chooses the fault of the request with this number, and counts it.
     pub(crate) fn roll(&self, number: u64, wire: Wire, tally: &mut Tally) -> Option<RequestFault> {
         let dice = |side: u64| mix(self.seed ^ mix(number ^ (side << 56)));
         // The upper 53 bits make a fraction.

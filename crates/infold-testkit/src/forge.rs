@@ -1,4 +1,4 @@
-//! A code hosting server on loopback that answers as GitHub and GitLab document it, and fails as told.
+//! A code hosting server on loopback that answers as GitHub and GitLab document it, with scripted faults.
 
 mod github;
 mod gitlab;
@@ -57,9 +57,9 @@ pub struct ReceivedCall {
     pub status: u16,
 }
 
-/// Something that goes wrong at a server.
+/// A fault of a server.
 pub enum ForgeFault {
-    /// It answers this, and does nothing.
+    /// It sends this reply, and does nothing else.
     Reply {
         /// The status.
         status: u16,
@@ -68,7 +68,7 @@ pub enum ForgeFault {
         /// The body.
         body: Vec<u8>,
     },
-    /// It does what it was asked for, and the connection breaks before the reply.
+    /// It carries out the request, and the connection breaks before the reply.
     LostReply,
     /// The connection breaks in the middle of the reply.
     CutReply,
@@ -106,7 +106,7 @@ struct PlannedFault {
     fault: ForgeFault,
 }
 
-/// What becomes of a reply on its way.
+/// The part of a reply that is delivered.
 enum ReplyDelivery {
     Whole,
     Lost,
@@ -166,7 +166,7 @@ impl Forge {
         format!("http://{}", self.address)
     }
 
-    /// Looks at what it holds, or changes it.
+    /// Reads or changes its state.
     pub fn with<T>(&self, look: impl FnOnce(&mut ForgeState) -> T) -> T {
         look(&mut lock(&self.shared).state)
     }
@@ -209,7 +209,7 @@ impl Forge {
 impl Drop for Forge {
     fn drop(&mut self) {
         if let Some(stop) = self.stop.take() {
-            // It may have ended by itself.
+            // The server may have ended by itself.
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {

@@ -1,6 +1,6 @@
 //! A scripted model server on loopback that speaks every wire.
 //!
-//! Tests start one, point a client at it, and look at what it was sent:
+//! Tests start one, point a client at it, and inspect the requests that it received:
 //!
 //! ```
 //! use infold_testkit::{Script, Server, Step};

@@ -1,7 +1,7 @@
-//! `infold-testkit load`: many requests as fast as they are answered, each answer looked at.
+//! `infold-testkit load`: many requests as fast as they are answered, each answer checked.
 //!
-//! It shares the machine with what it measures, so it costs little: one thread, bodies that are
-//! made once and grown at the end, HTTP/1.1 by hand.
+//! It shares the machine with the server that it measures, so it is cheap: one thread, bodies that are created
+//! once and grown at the end, HTTP/1.1 by hand.
 
 mod upstream;
 mod connection;
@@ -116,7 +116,7 @@ async fn all(load: Load) -> Figures {
     figures
 }
 
-/// One connection, and the conversation it is at.
+/// One connection, and its conversation.
 struct Caller {
     plan: Arc<LoadPlan>,
     line: Option<LoadConnection>,
@@ -127,7 +127,7 @@ struct Caller {
 impl Caller {
     fn new(plan: &Arc<LoadPlan>, number: u64) -> Caller {
         let (from, to) = GROWS;
-        // Each begins elsewhere between the two, so that a short run too sees bodies of all sizes.
+        // Each starts with another size in the range, so that a short run too has bodies of all sizes.
         let step = (to - from) / 2 * number as usize / plan.load.connections as usize;
         let messages = match plan.load.kind {
             LoadKind::Growing => from + 2 * step,
@@ -156,7 +156,7 @@ impl Caller {
         self.figures
     }
 
-    /// Sends what is to be said and looks at the answer; what failed is sent again.
+    /// Sends a request and checks the answer; a failed request is sent again.
     async fn ask(&mut self) {
         let start = Instant::now();
         let answer = timeout(PATIENCE, self.exchange()).await;

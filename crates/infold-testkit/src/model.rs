@@ -41,7 +41,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// One with a window of this many tokens.
+    /// Returns a model with a window of this many tokens.
     pub fn window(tokens: u64) -> Model {
         Model {
             window: Some(tokens),
@@ -49,7 +49,7 @@ impl Model {
         }
     }
 
-    /// One that checks every rule of its provider but that roles alternate.
+    /// Returns a model that checks every rule of its provider except that roles alternate.
     pub fn picky() -> Model {
         Model {
             picky: true,
@@ -62,7 +62,7 @@ impl Model {
 /// How much of what was said is repeated.
 const REPEATED: usize = 200;
 
-/// Repeats what was last said, and tells how much there was.
+/// Repeats the last message, and reports the size of the request.
 pub(crate) fn echo(asked: &ReplyRequest, body: Option<Json<'_>>, tokens: u64) -> Answer {
     let messages = body
         .map(|body| messages(asked.wire, body))

@@ -49,7 +49,7 @@ impl Random {
         self.next() % bound.max(1)
     }
 
-    /// Whether something happens that happens so often in a hundred times.
+    /// Returns true with this probability, in percent.
     pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -27,8 +27,8 @@ pub(crate) enum AddressTarget {
     Unknown,
 }
 
-/// Finds what a path is for; base addresses come with and without their version, and behind the
-/// prefixes of gateways.
+/// Parses the target of a path; base addresses come with and without their version, and after the prefixes of
+/// gateways.
 pub(crate) fn target(method: &str, path: &str) -> AddressTarget {
     let bare = path
         .strip_prefix("/v1beta")

@@ -1,4 +1,4 @@
-//! From a request to what is sent back.
+//! Computes the response to a request.
 
 use infold_wire::{Json, Reply, TokenUsage, Wire, reply};
 
@@ -16,7 +16,7 @@ pub(crate) struct Desk {
     pub tally: Tally,
     pub refusals: Vec<Refusal>,
     cache: Cache,
-    /// The model that Ollama has loaded, and with what window.
+    /// The model that Ollama has loaded, and its window.
     loaded: Option<(String, u64)>,
 }
 

@@ -19,10 +19,10 @@ use crate::reply_request::{ReplyRequest, listed};
 use crate::{Model, Seen, check};
 pub use seal::seal;
 
-/// Members that Infold keeps beside a message and that no provider may be sent.
+/// Members that Infold stores beside a message and that must not be sent to a provider.
 const BOOKKEEPING: [&str; 3] = ["seq", "timestamp", "tokens"];
 
-/// Checks what a picky provider checks beside the usual.
+/// Checks the additional rules of a picky provider.
 pub(crate) fn check_all(
     model: &Model,
     asked: &ReplyRequest,
@@ -37,9 +37,9 @@ pub(crate) fn check_all(
     }
 }
 
-/// Returns what a model says to this request if it refuses it as invalid.
+/// Returns the error of a model that refuses this request as invalid.
 ///
-/// `path` is where it is posted. The key and the length are not looked at.
+/// `path` is the path of the request. The key and the length are not checked.
 pub fn refusal(model: &Model, path: &str, body: &[u8]) -> Option<String> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let seen = Seen {

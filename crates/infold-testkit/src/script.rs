@@ -22,7 +22,7 @@ pub(crate) type Decide = dyn FnMut(&Seen) -> Step + Send;
 pub(crate) type Watch = dyn FnMut(&Seen) + Send;
 
 impl Script {
-    /// Nothing but the default model.
+    /// Returns a script with only the default model.
     pub fn new() -> Script {
         Script::default()
     }
@@ -40,16 +40,17 @@ impl Script {
         Script::new().otherwise(decide)
     }
 
-    /// Decides what follows the steps.
+    /// Sets the function that handles requests after the steps.
     pub fn otherwise(mut self, decide: impl FnMut(&Seen) -> Step + Send + 'static) -> Script {
         self.decide = Some(Box::new(decide));
         self
     }
 
-    /// After the steps, does what prompts say: ``please run `ls` 3 times``, `please say 40 words`.
+    /// After the steps, follows the instructions in prompts: ``please run `ls` 3 times``, `please say 40
+    /// words`.
     ///
-    /// Commands go to whichever of the offered tools looks like a shell. With `think` it reasons
-    /// before it speaks.
+    /// Commands are run by the first of the offered tools that looks like a shell. With `think` it reasons
+    /// before it replies.
     pub fn obedient(self, think: bool) -> Script {
         self.otherwise(move |seen| agent::obey(seen, think))
     }

@@ -83,7 +83,7 @@ impl Seen {
     }
 }
 
-/// Returns what [`Seen::hash`] is for a body of these bytes.
+/// Returns the value of [`Seen::hash`] for a body of these bytes.
 pub fn hash(bytes: &[u8]) -> u64 {
     let mut hash = DefaultHasher::new();
     hash.write(bytes);

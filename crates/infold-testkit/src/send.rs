@@ -25,7 +25,7 @@ pub(crate) enum Sent {
     Events(Vec<Vec<u8>>),
 }
 
-/// How long what was sent has to leave before the connection is dropped.
+/// The time for sent bytes to leave before the connection is dropped.
 const LEAVE: Duration = Duration::from_millis(5);
 
 /// Makes the response.
@@ -43,7 +43,7 @@ pub(crate) async fn send(outgoing: Outgoing, pace: &Pace, knife: Knife) -> Respo
     };
     let plan = plan(events, pace);
     if plan.cut && plan.parts.iter().all(|(_, bytes)| bytes.is_empty()) {
-        // Not even a status: the connection fails as soon as one is written.
+        // There is not even a status: the connection fails as soon as one is written.
         knife.cut(pace.reset);
     }
     let mut response = Response::new(body(plan, pace.reset, knife));

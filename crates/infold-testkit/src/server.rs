@@ -21,7 +21,7 @@ use crate::{Refusal, Script, Seen, Step, Tally};
 
 /// A model server on loopback. It stops when it is dropped.
 ///
-/// It has a thread of its own, so tests that know nothing of async can use it.
+/// It has a thread of its own, so that synchronous tests can use it.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -135,7 +135,7 @@ impl Server {
         std::mem::take(&mut lock(&self.state).desk.refusals)
     }
 
-    /// Returns what went wrong at random so far.
+    /// Returns the counts of random faults so far.
     pub fn faults(&self) -> Tally {
         lock(&self.state).desk.tally
     }
@@ -152,7 +152,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(stop) = self.stop.take() {
-            // It may have ended by itself.
+            // The server may have ended by itself.
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {

@@ -21,7 +21,7 @@ const RESET: u8 = 2;
 pub(crate) struct Knife(Arc<AtomicU8>);
 
 impl Knife {
-    /// Nothing more is written; the peer sees an end, or a reset.
+    /// Stops writing; the peer sees an end, or a reset.
     pub fn cut(&self, reset: bool) {
         let how = if reset { RESET } else { CLOSED };
         self.0.store(how, Ordering::SeqCst);

@@ -17,7 +17,7 @@ pub struct Step {
 
 #[derive(Clone, Debug)]
 pub(crate) enum StepAction {
-    /// The model that repeats what it was told.
+    /// The default model, which repeats its input.
     Model,
     Answer(Answer),
     /// A reply already in the form of the wire.
@@ -56,7 +56,7 @@ pub(crate) struct Pace {
 pub struct Gate(Arc<Semaphore>);
 
 impl Gate {
-    /// One that is closed.
+    /// Returns a closed gate.
     pub fn closed() -> Gate {
         Gate(Arc::new(Semaphore::new(0)))
     }

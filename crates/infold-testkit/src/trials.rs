@@ -1,4 +1,5 @@
-//! `infold-testkit sweep-faults|power-cuts|fuzz-store`: what a failing disk does to the stores of an `infold` binary.
+//! `infold-testkit sweep-faults|power-cuts|fuzz-store`: checks the effects of a failing disk on the stores of
+//! an `infold` binary.
 
 use std::path::PathBuf;
 

@@ -19,7 +19,7 @@ pub(crate) struct Upload {
     pub hash: u64,
     pub head: Vec<u8>,
     pub tail: Vec<u8>,
-    /// All of it, unless it is larger than what is understood.
+    /// The whole body, unless it is larger than the limit.
     pub whole: Option<Vec<u8>>,
     pub cut: bool,
 }

@@ -1,11 +1,12 @@
-//! What a call gave.
+//! The result of a tool call.
 
 use std::time::Duration;
 
-/// What a call gave. There is always one.
+/// The result of a tool call. Every call has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallResult {
-    /// What the tool said, whole up to [`crate::ToolLimits::max_result_bytes`]. Never empty: without output it says so.
+    /// The output of the tool, whole up to [`crate::ToolLimits::max_result_bytes`]. Never empty: a text says so
+    /// if there was no output.
     pub text: String,
     /// Whether it worked.
     pub status: CallStatus,
@@ -18,8 +19,8 @@ pub struct CallResult {
 /// Whether a call worked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallStatus {
-    /// It did what it was asked for.
+    /// The tool succeeded.
     Success,
-    /// It did not, or not all; the text says why.
+    /// The tool failed, at least in part; the text says why.
     Error,
 }

@@ -112,7 +112,7 @@ impl Catalog {
         self.targets.get(name)
     }
 
-    /// Says what there is instead of a tool that is not there.
+    /// Returns the error for an unknown tool, which lists the known ones.
     pub fn describe_missing(&self, name: &str) -> String {
         const MAX_NAMED_TOOLS: usize = 50;
         let names = self.tools.iter().map(|tool| tool.name.as_str());

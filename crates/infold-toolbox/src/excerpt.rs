@@ -1,4 +1,4 @@
-//! What a model is shown of a large text.
+//! Excerpts of large texts for a model.
 
 use std::fmt::Display;
 

@@ -1,12 +1,12 @@
 //! Why a call did not work.
 
-/// Why a call did not work, as the model reads it: what is wrong and what to do.
+/// The reason why a call failed, for the model: the problem and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub(crate) struct CallProblem {
-    /// One line.
+    /// The reason, in one line.
     pub reason: String,
-    /// What the tool gave before, if anything.
+    /// The output of the tool before the failure, if any.
     pub output: Option<String>,
 }
 

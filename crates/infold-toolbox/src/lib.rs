@@ -1,7 +1,7 @@
 //! Carries out tool calls: the files and commands of a workspace, and the tools of MCP servers.
 //!
-//! This crate knows nothing of tasks, logs or models. A call takes the arguments as the model wrote them and always
-//! gives a result: what goes wrong is a result with [`CallStatus::Error`] whose text says what to do.
+//! This crate does not depend on tasks, logs or models. A call takes the arguments as the model wrote them and
+//! always returns a result: a failure is a result with [`CallStatus::Error`] whose text suggests a remedy.
 //!
 //! ```no_run
 //! use infold_toolbox::{Toolbox, ToolboxSettings, head_and_tail};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::excerpt::omission;
 
-/// Keeps the beginning and the end of an output, each half of what is kept.
+/// Keeps the beginning and the end of an output, in equal halves.
 #[derive(Debug)]
 pub(crate) struct OutputBuffer {
     head: Vec<u8>,
@@ -34,7 +34,7 @@ impl OutputBuffer {
         self.tail.extend(kept);
     }
 
-    /// Returns how much there was, also of what is not kept.
+    /// Returns the size of the whole output, including the part that was dropped.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }

@@ -1,4 +1,4 @@
-//! What a toolbox has and what it may do.
+//! The settings of a toolbox: its tools and their limits.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use infold_provider::Secret;
 
-/// What a toolbox has and what it may do. The default has no tools.
+/// The settings of a toolbox: its tools and their limits. The default has no tools.
 #[derive(Clone, Debug, Default)]
 pub struct ToolboxSettings {
     /// The directory whose files the tools read and write; without it there are no workspace tools.
@@ -60,7 +60,7 @@ pub enum McpTransport {
     Command {
         /// The program and its arguments. There is no shell; [`split_command_line`] takes a text apart.
         command: Vec<String>,
-        /// Variables beside those of [`ToolboxSettings::environment`].
+        /// Variables in addition to those of [`ToolboxSettings::environment`].
         environment: Vec<(String, Secret)>,
     },
     /// A server that is spoken with over streamable HTTP.
@@ -75,7 +75,7 @@ pub enum McpTransport {
 /// How much a call may take and give.
 #[derive(Clone, Debug)]
 pub struct ToolLimits {
-    /// The length of a result; what is longer is cut, with a mark that says so.
+    /// The most bytes of a result; a longer one is cut, and a mark says so.
     pub max_result_bytes: usize,
     /// The size of a file that is read or edited.
     pub max_file_bytes: u64,
@@ -115,7 +115,7 @@ pub enum SettingsError {
     Server {
         /// Its name.
         server: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
 }

@@ -7,20 +7,21 @@ use serde_json::Value;
 pub struct Tool {
     /// The name by which it is called. `mcp__SERVER__TOOL` if others have the same.
     pub name: String,
-    /// What a model reads of it.
+    /// The description that a model reads.
     pub description: String,
     /// The JSON Schema of its arguments, an object.
     pub input_schema: Value,
-    /// Whether it changes nothing, so that several may run at once. Of a server's tool that is what the server says.
+    /// Whether it changes nothing, so that several calls may run at once. For a server's tool, this is the
+    /// server's annotation.
     pub read_only: bool,
     /// The MCP server that has it; none for a tool of the workspace.
     pub server: Option<String>,
 }
 
-/// The tools that can be called now, and what is missing.
+/// The tools that can be called now, and the servers with problems.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolList {
-    /// Those of the workspace first, then those of each server in the order of the settings.
+    /// The tools of the workspace first, then those of each server in the order of the settings.
     pub tools: Vec<Tool>,
     /// Servers that did not start, or whose tools are not all there.
     pub problems: Vec<ServerProblem>,
@@ -31,6 +32,6 @@ pub struct ToolList {
 pub struct ServerProblem {
     /// The server.
     pub server: String,
-    /// What is wrong, with the end of what it wrote to standard error.
+    /// The problem, with the end of the server's standard error.
     pub reason: String,
 }

@@ -25,7 +25,7 @@ pub struct Toolbox {
     servers: Vec<Arc<ServerHandle>>,
     reserved_names: Vec<String>,
     max_result_bytes: usize,
-    /// What was last listed.
+    /// The last list of tools.
     catalog: Mutex<Option<Arc<Catalog>>>,
 }
 
@@ -67,11 +67,11 @@ impl Toolbox {
         })
     }
 
-    /// Returns the tools that can be called now. Starts servers that do not run; those that cannot be started are named
-    /// among the problems, and tried again later.
+    /// Returns the tools that can be called now. Starts servers that do not run; those that cannot be started
+    /// are listed among the problems, and tried again later.
     ///
-    /// Cheap when nothing changed. A server that was listed before and is down is still listed, so that what a model is
-    /// offered stays the same.
+    /// Cheap when nothing changed. The tools of a server that went down are still listed, so that the tools
+    /// offered to a model stay the same.
     pub async fn tools(&self) -> ToolList {
         let catalog = self.list().await;
         ToolList {
@@ -112,8 +112,8 @@ impl Toolbox {
 
     /// Carries out a call; `arguments` is the JSON text that the model wrote, an object or nothing.
     ///
-    /// Dropping the future cancels the call: a command is killed with all that it started, a server is told. A file
-    /// is then either as it was or wholly written.
+    /// Dropping the future cancels the call: a command is killed with all processes that it started, a server
+    /// receives a cancellation. A file is then either unchanged or written completely.
     pub async fn call(&self, name: &str, arguments: &str) -> CallResult {
         let started = Instant::now();
         let done = self.carry_out(name, arguments).await;

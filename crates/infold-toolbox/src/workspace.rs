@@ -32,7 +32,7 @@ pub(crate) struct Workspace {
     writes: Mutex<()>,
 }
 
-/// What belongs to one call.
+/// The state of one call.
 #[derive(Debug, Default)]
 struct CallContext {
     cancel: CancelFlag,

@@ -1,4 +1,4 @@
-//! Categories: what a tool is for. Phases show tools by them.
+//! Categories of tools, by purpose. A phase shows tools by category.
 
 use infold_wire::tool_action::{ToolKind, plain_name, tool_kind};
 
@@ -52,7 +52,7 @@ pub(crate) fn canonical(category: &str) -> &str {
     }
 }
 
-/// Returns what tools of a category require, unless the policy says otherwise.
+/// Returns the permission that tools of a category require, unless the policy overrides it.
 pub(crate) fn default_permission(category: &str) -> Option<&'static str> {
     Some(match category {
         "read" => "read",
@@ -139,8 +139,8 @@ fn is_own(name: &str, plain: &str) -> bool {
     own.is_some_and(|own| OWN_TOOLS.contains(&own))
 }
 
-/// Returns whether a tool runs more than the command that it is given: another agent, code, or what an earlier command waits for.
-/// There is nothing to narrow it by.
+/// Returns whether a tool runs more than its command argument: another agent, code, or input for an earlier
+/// command. Such a tool cannot be narrowed.
 pub(crate) fn runs_more_than_commands(name: &str) -> bool {
     let plain = plain_name(name);
     let listed = WELL_KNOWN
@@ -172,8 +172,9 @@ fn category_of_kind(kind: ToolKind) -> &'static str {
     }
 }
 
-/// Tools that have no files, patterns or commands to be told by, as agents and servers name them: Claude Code, Codex, Gemini CLI,
-/// opencode, goose; the MCP servers filesystem, git, memory, fetch, time, sequential thinking, GitHub and Playwright.
+/// Tools that cannot be classified by files, patterns or commands, as agents and servers name them: Claude
+/// Code, Codex, Gemini CLI, opencode, goose; the MCP servers filesystem, git, memory, fetch, time, sequential
+/// thinking, GitHub and Playwright.
 const WELL_KNOWN: [(&str, &str); 10] = [
     (
         CONTROL,

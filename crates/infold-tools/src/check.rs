@@ -1,4 +1,4 @@
-//! Checks calls against what was shown.
+//! Checks calls against the shown tools.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -36,7 +36,7 @@ pub struct CallRefusal {
     pub tool: String,
     /// Why the call was refused.
     pub why: String,
-    /// What can be done instead.
+    /// An alternative to the call.
     pub instead: String,
 }
 
@@ -50,17 +50,17 @@ impl fmt::Display for CallRefusal {
     }
 }
 
-/// So many errors of a call are told.
+/// The most errors that are reported for a call.
 const MAX_ERRORS: usize = 5;
 /// A longer error is cut.
 const MAX_ERROR_CHARS: usize = 400;
-/// So many names are told.
+/// The most names that are listed.
 const MAX_NAMES: usize = 40;
 /// Longer arguments are refused where they have to be checked.
 const MAX_ARGUMENTS_BYTES: usize = 16 << 20;
 
 impl ShownTools {
-    /// Remembers what a projection shows.
+    /// Creates a check from a projection.
     pub fn new(
         policy: Arc<Policy>,
         validators: Arc<Validators>,
@@ -98,9 +98,9 @@ impl ShownTools {
         }
     }
 
-    /// Checks a call: whether the tool is shown, and its arguments are what its schema allows.
+    /// Checks a call: whether the tool is shown, and whether its arguments match its schema.
     ///
-    /// `arguments` is the object, or a string with it.
+    /// `arguments` is the object, or a string that contains it.
     pub fn check(&self, name: &str, arguments: Option<Json<'_>>) -> Result<(), CallRefusal> {
         let refuse = |why: String, instead: String| CallRefusal {
             tool: name.to_owned(),
@@ -156,12 +156,12 @@ impl ShownTools {
         if let Some(why) = self.hidden.get(name) {
             return Some(why.clone());
         }
-        // Clients that repair names would run what another spelling means.
+        // Clients that repair names would run the tool with the other spelling.
         let mut hidden = self.hidden.iter();
         if let Some((_, why)) = hidden.find(|(hidden, _)| is_alike(hidden, name)) {
             return Some(why.clone());
         }
-        // The request does not have it: what would become of it if it had?
+        // The request lacks the tool, so project it as if it were offered.
         let decision =
             self.policy
                 .decide(&OfferedTool::named(name), &self.situation, &self.validators);
@@ -231,7 +231,7 @@ fn read_arguments(arguments: Option<Json<'_>>) -> Result<Value, String> {
     }
     let value = serde_json::from_str(&text)
         .map_err(|error| format!("its arguments are not JSON: {error}"))?;
-    // Which of the two counts is up to whoever reads them.
+    // With duplicate members, parsers differ in which of the two they take.
     let twice = Json::parse(text.as_bytes()).ok().and_then(member_twice);
     match twice {
         Some(name) => Err(format!("its arguments have `{}` twice", cut(&name))),

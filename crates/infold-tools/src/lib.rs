@@ -1,6 +1,7 @@
 //! Which tools a model may see now, and which calls of them it may make.
 //!
-//! Pure: tools, a policy and a situation in; what is shown, narrowed or hidden, and why, out.
+//! Pure: its input is tools, a policy and a situation; its output is the decision about each tool, with
+//! reasons.
 //!
 //! ```
 //! use infold_tools::{Policy, PolicyDraft, OfferedTool, Validators};

@@ -1,10 +1,11 @@
-//! Names in any spelling; and those that nobody knows, with the known ones that look most like them.
+//! Compares names in any spelling, and suggests the most similar known name for an unknown one.
 
-/// The parts of the name of a tool, without their spelling: `mcp__GitHub__deleteBranch` and `mcp__github__delete_branch` are the same.
+/// The parts of a tool name, without their spelling: `mcp__GitHub__deleteBranch` and
+/// `mcp__github__delete_branch` are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameParts(Vec<String>);
 
-/// Stand between the parts of a name, beside `__`.
+/// Separators between the parts of a name, in addition to `__`.
 const PART_SEPARATORS: [char; 3] = ['.', ':', '/'];
 
 impl NameParts {
@@ -43,7 +44,7 @@ impl NameParts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {kind} `{name}`{}", instead(.nearest.as_deref(), .valid))]
 pub struct UnknownName {
-    /// What it would be the name of.
+    /// The kind of name: a tool, a category and so on.
     pub kind: &'static str,
     /// The name.
     pub name: String,

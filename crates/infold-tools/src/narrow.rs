@@ -1,4 +1,4 @@
-//! Narrows the schema of a tool to what production allows.
+//! Narrows the schema of a tool to the values that production allows.
 
 use infold_wire::tool_action::{COMMAND_KEYS, PATH_KEYS};
 use infold_wire::{Json, quote};
@@ -12,7 +12,7 @@ pub struct NarrowedSchema {
     pub arguments: Vec<String>,
 }
 
-/// What a narrowed argument is.
+/// The kind of argument that is narrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Narrows {
     /// A command that is run.
@@ -39,18 +39,18 @@ const SHELLS: [&str; 6] = [
 /// Said in the description of a narrowed argument.
 const WHITELIST_ONLY: &str = "whitelist only";
 
-/// Arguments that say how, where or why a tool runs, and never what it runs.
+/// Arguments that say how, where or why a tool runs, but not which command it runs.
 const HARMLESS_KEYS: &str = "description explanation reason justification purpose title timeout timeout_ms timeout_secs \
     timeout_seconds timeoutMs timeoutSeconds cwd workdir working_directory workingDirectory dir_path directory run_in_background \
     is_background background yield_time_ms max_output_tokens max_output_chars max_output_length tty login";
 /// Further ones of tools that delete.
 const HARMLESS_DELETION_KEYS: &str = "recursive force";
 
-/// Narrows a schema; none if it has no argument of this kind, or nothing that it allows is left.
+/// Narrows a schema; none if it has no argument of this kind, or no allowed value is left.
 ///
-/// Of its other arguments only those stay that cannot run anything. Where the schema requires none of those that are narrowed the
-/// first becomes required, since without it the tool would choose itself. `is_closed` says whether the schema itself is to forbid
-/// further members.
+/// Other arguments stay only if they cannot run anything. If the schema requires none of the narrowed
+/// arguments, the first becomes required, because without it the tool would choose a value itself. `is_closed`
+/// says whether the schema itself has to forbid further members.
 pub fn narrow(
     schema: &str,
     narrows: Narrows,
@@ -58,7 +58,7 @@ pub fn narrow(
     is_closed: bool,
 ) -> Option<NarrowedSchema> {
     let json = Json::parse(schema.as_bytes()).ok()?;
-    // Some drafts ignore all that stands beside a reference.
+    // Some drafts ignore all members beside a reference.
     if json.get("$ref").is_some() {
         return None;
     }
@@ -91,7 +91,7 @@ pub fn narrow(
     for (name, value) in json.members() {
         let value = match &*name.name() {
             b"properties" => format!("{{{}}}", properties.join(",")),
-            // What is written anew, and what would allow more or name what is gone.
+            // Members that are rewritten, and members that would allow more or name removed properties.
             b"required"
             | b"additionalProperties"
             | b"patternProperties"
@@ -223,7 +223,7 @@ fn word_lists(command: &str) -> Vec<String> {
     };
     let own: Vec<&str> = command.split_whitespace().collect();
     let shells = SHELL_WORDS.map(|[shell, flag]| list(&[shell, flag, command]));
-    // Words with quotes or expansions mean something to a shell alone.
+    // Words with quotes or expansions have a meaning only in a shell.
     let is_plain = !command.contains([
         '"', '\'', '\\', '$', '`', '|', '&', ';', '<', '>', '*', '(', '~',
     ]);

@@ -22,7 +22,7 @@ impl Permission {
         &self.0
     }
 
-    /// Returns whether whoever has this permission has the other: `fs` grants `fs:read`, and `f` does not.
+    /// Returns whether this permission includes the other: `fs` grants `fs:read`, and `f` does not.
     pub fn grants(&self, other: &Permission) -> bool {
         match other.0.strip_prefix(&self.0) {
             Some(rest) => rest.is_empty() || rest.starts_with(PART_SEPARATOR),
@@ -30,7 +30,7 @@ impl Permission {
         }
     }
 
-    /// Returns the permissions that grant this one: itself, and what it is a part of.
+    /// Returns the permissions that grant this one: itself, and those that it is a part of.
     pub fn granted_by(&self) -> impl Iterator<Item = &str> {
         let parts = self.0.match_indices(PART_SEPARATOR);
         let wider = parts.map(|(at, _)| &self.0[..at]);

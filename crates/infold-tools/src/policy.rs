@@ -1,4 +1,5 @@
-//! A policy: what phases show, what tools require, and what production allows.
+//! A policy: the categories that phases show, the permissions that tools require, and the values that
+//! production allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +13,7 @@ use crate::name::NameParts;
 use crate::validators::compile;
 use crate::{Environment, OfferedTool, Permission, Situation, SituationChange, UnknownName};
 
-/// What becomes of tools that neither the policy nor the built-in table knows.
+/// The treatment of tools that neither the policy nor the built-in table knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownTools {
     /// They are shown.
@@ -33,7 +34,7 @@ impl FromStr for UnknownTools {
     }
 }
 
-/// What a policy says of a tool, or of all tools whose names begin alike.
+/// A policy's rule for a tool, or for all tools whose names begin alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolRule {
     /// Its category.
@@ -61,7 +62,7 @@ pub struct PolicyDraft {
     pub is_urgent: bool,
     /// Phases and the categories that each shows; they replace or add to those built in.
     pub phases: Vec<(String, Vec<String>)>,
-    /// Categories beside those built in.
+    /// Categories in addition to those built in.
     pub categories: Vec<String>,
     /// Rules by the name of a tool, or by the start of names: `mcp__github__*`.
     pub tools: Vec<(String, ToolRule)>,
@@ -69,7 +70,7 @@ pub struct PolicyDraft {
     pub commands: Option<Vec<String>>,
     /// The paths that may be deleted in production.
     pub paths: Vec<String>,
-    /// What becomes of unknown tools; none is by the environment.
+    /// The treatment of unknown tools; without one, the environment decides.
     pub unknown: Option<UnknownTools>,
     /// The tokens that definitions may have, instead of 2,000.
     pub budget: Option<u64>,
@@ -115,10 +116,10 @@ pub struct Policy {
     pub(crate) budget_client_tools: bool,
 }
 
-/// What holds for a tool.
+/// The properties of a tool under a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolFacts {
-    /// None if nobody knows the tool.
+    /// None if the tool is unknown.
     pub category: Option<String>,
     pub priority: u32,
     pub required: Vec<Permission>,
@@ -221,7 +222,7 @@ impl Policy {
             .collect()
     }
 
-    /// Returns what becomes of unknown tools.
+    /// Returns the treatment of unknown tools.
     pub fn unknown_tools(&self, environment: Environment) -> UnknownTools {
         self.unknown.unwrap_or(match environment {
             Environment::Dev | Environment::Staging => UnknownTools::Allow,
@@ -297,7 +298,7 @@ impl Policy {
     }
 }
 
-/// What tools that read the web require; `search` grants it.
+/// The permission that tools for reading the web require; `search` grants it.
 const WEB_PERMISSION: &str = "search:web";
 
 fn default_permissions(name: &str, category: Option<&str>) -> Vec<Permission> {

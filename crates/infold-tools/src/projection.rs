@@ -17,27 +17,27 @@ use crate::{
 /// How many tools an urgent task sees, those of every phase aside.
 const URGENT_TOOLS: usize = 5;
 
-/// What becomes of each tool in a situation.
+/// The decisions about all tools in a situation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Projection {
     /// The situation.
     pub situation: Situation,
-    /// One for each tool, in the order of the tools.
+    /// The decisions, in the order of the tools.
     pub decisions: Vec<Decision>,
 }
 
-/// What becomes of one tool.
+/// The decision about one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The tool.
     pub name: String,
-    /// Its category; none if nobody knows the tool.
+    /// Its category; none if the tool is unknown.
     pub category: Option<String>,
     /// Its priority.
     pub priority: u32,
     /// All that it requires.
     pub required: Vec<Permission>,
-    /// Whether it is shown.
+    /// Whether and how it is shown.
     pub verdict: ToolVerdict,
 }
 
@@ -53,7 +53,7 @@ pub enum ToolVerdict {
         /// The arguments that are narrowed.
         arguments: Vec<String>,
     },
-    /// Not at all.
+    /// Not shown.
     Hidden(HiddenReason),
 }
 
@@ -62,7 +62,7 @@ pub enum ToolVerdict {
 pub enum HiddenReason {
     /// Another tool before it has its name.
     Twice,
-    /// Nobody knows it, and unknown tools are denied.
+    /// The tool is unknown, and unknown tools are denied.
     Unknown,
     /// Its category does not belong to the phase.
     Phase {
@@ -71,16 +71,16 @@ pub enum HiddenReason {
         /// The phase.
         phase: String,
     },
-    /// Some of what it requires is not granted.
+    /// Permissions that it requires and that are not granted.
     Permission(Vec<Permission>),
-    /// Production allows nothing that it could be called with.
+    /// Production allows no value for it.
     NothingAllowed {
-        /// What would have to be allowed.
+        /// The kind of value that would have to be allowed.
         what: &'static str,
     },
     /// It cannot be narrowed, as production demands.
     NotNarrowed {
-        /// What its schema has no argument for.
+        /// The kind of argument that its schema lacks.
         what: &'static str,
     },
     /// Its schema cannot be checked, and unknown tools are denied.
@@ -276,7 +276,7 @@ impl Policy {
         }
     }
 
-    /// Hides what does not fit: by tokens, or by number where the task is urgent.
+    /// Hides tools over the budget: by tokens, or by number if the task is urgent.
     fn apply_budget(&self, tools: &[OfferedTool], decisions: &mut [Decision], is_urgent: bool) {
         let mut order: Vec<usize> = (0..tools.len()).collect();
         order.sort_by_key(|at| std::cmp::Reverse(decisions[*at].priority));

@@ -1,4 +1,4 @@
-//! Where a task stands: its phase, what it may do, and where it runs.
+//! The situation of a task: its phase, its permissions, and its environment.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -60,7 +60,7 @@ pub struct Situation {
     pub(crate) is_urgent: bool,
 }
 
-/// What is different from the situation that a policy describes; none is the policy's.
+/// Overrides of the situation that a policy describes; a member that is none keeps the policy's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SituationChange {
     /// The phase.

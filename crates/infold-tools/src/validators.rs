@@ -63,13 +63,13 @@ pub(crate) fn compile(schema: &str) -> Result<Validator, SchemaError> {
 }
 
 const MAX_REASON_CHARS: usize = 300;
-/// A schema has at most so many values once its references are replaced by what they name: all of them may be tried on one argument.
+/// The most values of a schema once its references are expanded: all of them may be tried on one argument.
 const MAX_EXPANDED_VALUES: u64 = 1_000_000;
 
 /// Counts the values of a schema with its references replaced; one that leads back to itself counts once.
 struct Expansion<'a> {
     root: &'a Value,
-    /// The counts of what references name; none while it is being counted.
+    /// The counts of referenced schemas; none while one is being counted.
     known: HashMap<&'a str, Option<u64>>,
 }
 

@@ -80,7 +80,8 @@ fn a_narrowed_tool_takes_nothing_but_what_is_known() {
         assert!(!declared.sent.contains(gone), "{}", declared.sent);
     }
     assert!(declared.sent.contains(r#""additionalProperties":false"#));
-    // What a schema allows beside its members goes as well, and nobody waits for what is gone.
+    // Additional properties that a schema allows are removed as well, and removed members are no longer
+    // required.
     let open = r#"[{"name":"Bash","input_schema":{"type":"object","properties":{"command":{"type":"string"},"args":{"type":"array"}},"required":["command","args"],"additionalProperties":true,"patternProperties":{"^x":{}}}}]"#;
     let open = shown(PolicyDraft::default(), open);
     assert!(passes(&open, "Bash", r#"{"command":"npm test"}"#));

@@ -1,4 +1,4 @@
-//! What is shown in which situation, and why.
+//! The tools shown in each situation, and the reasons.
 
 use std::collections::BTreeSet;
 

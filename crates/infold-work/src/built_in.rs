@@ -82,18 +82,18 @@ fn define(name: &str, about: &str, properties: Value, required: &[&str]) -> Valu
     }})
 }
 
-/// What the built-in tools work on.
+/// The context in which the built-in tools run.
 pub(crate) struct BuiltInTools<'a> {
     /// The contexts directory of the task.
     pub contexts: &'a Contexts,
     /// The task.
     pub task: Uuid,
-    /// Which phases may follow which.
+    /// The phases, and which may follow which.
     pub transitions: &'a Transitions,
 }
 
 impl BuiltInTools<'_> {
-    /// Runs a call of one of them; an error is one that the model is told of.
+    /// Runs a call of one of them; an error is returned to the model.
     pub fn call(&self, writer: &mut Writer, name: &str, arguments: &str) -> Result<String, String> {
         let arguments = read_arguments(name, arguments)?;
         match name {
@@ -110,7 +110,7 @@ impl BuiltInTools<'_> {
         name: &str,
         arguments: Map<String, Value>,
     ) -> Result<String, String> {
-        // Whoever reads the history reads the files.
+        // Readers of the history read the files, so the index must be written first.
         writer.save_index().map_err(|error| error.to_string())?;
         let names = LookupNames::beside(&[]).ok_or("there is no history")?;
         let history = History::of_conversation(self.contexts.clone(), self.task, names);

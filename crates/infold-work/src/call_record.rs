@@ -12,20 +12,20 @@ use infold_wire::{ClientCall, Json, JsonKind, quote};
 pub(crate) struct CallKey {
     /// The message that holds it.
     pub message: Seq,
-    /// How many calls stand before it there.
+    /// The number of calls before it in the message.
     pub index: u64,
 }
 
-/// What the log says of a call.
+/// The state of a call according to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CallRecord {
-    /// It was started, and nobody knows how it ended.
+    /// It was started, and its end was not recorded.
     Started,
     /// It ended with this result, or this error.
     Ended(Result<String, String>),
 }
 
-/// Returns what the log says of calls in messages from `first` on.
+/// Returns the recorded states of calls in messages from `first` on.
 pub(crate) fn call_records(
     log: &Log,
     first: Seq,
@@ -34,7 +34,7 @@ pub(crate) fn call_records(
     let events = (1..=log.state().at().event).rev();
     for id in events.filter_map(EventId::new) {
         let event = log.event(id)?;
-        // Events of a call come after its message, and events are in the order of what they come after.
+        // Events of a call come after its message, and events are in the order of their messages.
         if event.after < first.get() {
             break;
         }

@@ -20,7 +20,7 @@ use crate::repeats::{self, PAUSED_AFTER_REPEATS, TOLD_AFTER_REPEATS};
 use crate::round::{LastRound, RoundCall};
 use crate::{RunEvent, RunListener, ToolSet};
 
-/// How a call went, for whoever watches.
+/// How a call ended, for listeners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
     /// It was run.
@@ -30,11 +30,11 @@ pub enum CallOutcome {
         /// How long it took.
         duration: Duration,
     },
-    /// It was not run, and the model is told why.
+    /// It was not run; the text says why, and is sent to the model.
     Refused(String),
     /// It was run before, and its recorded result was taken.
     Restored,
-    /// It was started before, and nobody knows how it ended.
+    /// It was started before, and its end was not recorded.
     Interrupted,
 }
 
@@ -65,7 +65,7 @@ pub enum CallRecordError {
     Count(#[from] TaskError),
 }
 
-/// What becomes of a call.
+/// The decision about a call: run it, or use a known result.
 enum CallPlan {
     /// It gets this result, and is not run.
     Known(Result<String, String>),
@@ -73,10 +73,10 @@ enum CallPlan {
     Run,
 }
 
-/// A result as JSON has at most so many bytes: the message and the event that hold it have members beside it.
+/// The most bytes of a result as JSON: the message and the event that contain it have other members too.
 const MAX_RESULT_BYTES: usize = infold_store::MAX_MESSAGE - (64 << 10);
 
-/// What the model is told of a call whose arguments hold what stands for a secret.
+/// The result for a call whose arguments contain the placeholder of a secret.
 const REDACTED_ARGUMENTS: &str = "This call was not run: its arguments hold `[redacted:…]`, which stands for a secret that is not recorded, and would be taken literally. Leave that part out: edit other parts of the file, or let a command take the secret from a file.";
 
 impl CallRunner<'_> {
@@ -129,7 +129,7 @@ impl CallRunner<'_> {
         Ok(paused)
     }
 
-    /// Decides what becomes of a call.
+    /// Decides whether a call is run.
     fn plan(
         &self,
         writer: &mut Writer,
@@ -178,7 +178,7 @@ impl CallRunner<'_> {
         Ok(CallPlan::Known(result))
     }
 
-    /// Returns what the model is told of a call that is not run; none if it is.
+    /// Returns the reason for the model why a call is not run; none if it is.
     fn refusal(&self, call: &ClientCall) -> Option<String> {
         let is_own = built_in::NAMES.contains(&call.name.as_str());
         if self.contexts.redacts() && !is_own && contains_marker(&call.arguments) {
@@ -260,7 +260,7 @@ impl CallRunner<'_> {
             });
             results.push(result);
         }
-        // Each call is counted when it ends: those that follow may take long.
+        // Each call is counted when it ends, because those that follow may take long.
         self.contexts.settle(self.task, writer)?;
         Ok(results)
     }
@@ -281,7 +281,7 @@ impl CallRunner<'_> {
         let parts = parts.filter(|part| part.kind == PartKind::Result);
         let mut long = Vec::new();
         for (part, call) in parts.zip(calls) {
-            // What is looked up is bounded already, and was asked for because it was not shown.
+            // Look-ups are bounded already, and were requested because the text was hidden.
             let is_long = tokens::part(&message, &part.range) > self.result_tokens;
             if is_long && !built_in::is_lookup(&call.name) {
                 long.push(part.index);
@@ -291,7 +291,7 @@ impl CallRunner<'_> {
             match writer.clip(seq, part, self.result_tokens) {
                 Ok(_) => {}
                 Err(Refused::Past(error)) => return Err(error.into()),
-                // What may not be shortened is shown whole; `manage` decides about it.
+                // A part that may not be shortened is shown whole; `manage` decides about it.
                 Err(_) => {}
             }
         }

@@ -10,7 +10,7 @@ use infold_store::{CheckpointNote, Contexts, Writer};
 pub struct RunCheckpoints {
     files: FileHistory,
     workspace: PathBuf,
-    /// A problem was told; it is told once.
+    /// Whether a problem was reported; only the first is.
     is_told: bool,
 }
 
@@ -24,7 +24,7 @@ impl RunCheckpoints {
         }
     }
 
-    /// Takes a snapshot; returns what is to be told of it. The task goes on whatever happens.
+    /// Takes a snapshot; returns its notices. The task continues in any case.
     pub(crate) fn take(&mut self, writer: &mut Writer, note: CheckpointNote) -> Vec<String> {
         match self.files.take(writer, &self.workspace, note) {
             Ok(taken) => taken.notes,

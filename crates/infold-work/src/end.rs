@@ -1,4 +1,4 @@
-//! How a run ends, and what becomes of the task then.
+//! The end of a run, and its effect on the task.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{LeaseKeeper, RunError};
 pub enum RunEnd {
     /// The task is done.
     Completed {
-        /// What the model says of it.
+        /// The model's summary of its work.
         summary: String,
     },
     /// The task failed.
@@ -31,7 +31,7 @@ pub enum RunEnd {
     },
     /// The process was asked to end.
     Stopped,
-    /// The task could not go on for now.
+    /// The task could not continue for now.
     Retried {
         /// Why.
         error: String,
@@ -42,12 +42,12 @@ pub enum RunEnd {
     LeaseLost,
 }
 
-/// Who waits for the end.
+/// Whether a user waits for the end of the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndMode {
-    /// A person: what stops is set aside for them.
+    /// Interactive: an interrupted task is paused.
     Foreground,
-    /// Nobody: what stops is queued again.
+    /// Unattended: an interrupted task is queued again.
     Worker {
         /// How often the task was claimed since it last went on.
         attempts: u32,

@@ -12,9 +12,9 @@ use uuid::Uuid;
 /// How things stand with a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// It holds.
+    /// The lease is valid.
     Held,
-    /// It holds, and the task is to be stopped.
+    /// The lease is valid, and the task is to be stopped.
     Stop(StopRequest),
     /// Another worker has the task, or it is no longer to be carried out.
     Lost,
@@ -94,7 +94,7 @@ impl LeaseKeeper {
         renew(&self.root, self.task, &self.owner, self.length)
     }
 
-    /// Says that the task went on: attempts are counted anew.
+    /// Records progress of the task: the count of attempts starts again.
     pub fn went_on(&self) -> Result<(), RegistryError> {
         Registry::open(&self.root)?.reset_attempts(self.task, &self.owner)
     }
@@ -104,7 +104,7 @@ impl Drop for LeaseKeeper {
     fn drop(&mut self) {
         drop(self.alive.take());
         if let Some(thread) = self.thread.take() {
-            // It has nothing to panic about; if it did, that was printed.
+            // The thread does not panic; if it did, the panic was printed already.
             let _ = thread.join();
         }
     }

@@ -1,8 +1,9 @@
 //! Carries out tasks: claims them from the queue, and runs the agent loop.
 //!
-//! A worker ([`Worker`]) takes tasks from the registry under a lease and gives each to a process of its own. That process
-//! runs the loop ([`TaskRun`]): fold, ask the model, run its calls, record the results, until the task is done, is set
-//! aside or fails. What was done is read from the log, so that whoever takes a task goes on where the log stands.
+//! A worker ([`Worker`]) takes tasks from the registry under a lease and gives each to a process of its own.
+//! That process runs the loop ([`TaskRun`]): fold, ask the model, run its calls, record the results, until the
+//! task is done, is paused or fails. Progress is read from the log, so any worker that takes a task resumes
+//! where the log ends.
 //!
 //! ```no_run
 //! use infold_work::{EndMode, RunEvent, TaskRun};

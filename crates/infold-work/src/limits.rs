@@ -101,7 +101,7 @@ mod tests {
             reached(0, 0, 0, 10),
             "stopped after 10 minutes (work.max_minutes)"
         );
-        // A clock that goes back stops nothing.
+        // A clock that moves backwards reaches no limit.
         assert_eq!(reached(0, 0, 0, -10), "");
     }
 }

@@ -4,7 +4,7 @@ use infold_log::{Past as _, Role, Seq};
 use infold_store::{Log, LogError};
 use infold_wire::{ClientCall, Message};
 
-/// From so many of the same call in a row on the model is told.
+/// The number of identical calls in a row from which the model is warned.
 pub(crate) const TOLD_AFTER_REPEATS: usize = 3;
 /// With so many of the same call in a row the task is set aside.
 pub(crate) const PAUSED_AFTER_REPEATS: usize = 5;
@@ -16,7 +16,7 @@ pub(crate) fn count_before(log: &Log, before: Seq, call: &ClientCall) -> Result<
     let mut count = 0;
     for seq in seqs.filter(|seq| *seq < before) {
         let record = log.record(seq)?;
-        // Somebody said something in between: whatever comes then is no mere repetition.
+        // After a message of the user, a call that is made again is no mere repetition.
         if record.role == Role::User && record.round == seq {
             break;
         }
@@ -45,7 +45,7 @@ fn arguments(call: &ClientCall) -> Result<serde_json::Value, &str> {
     serde_json::from_str(&call.arguments).map_err(|_| call.arguments.trim())
 }
 
-/// Returns what the model is told with the result of a call that it repeats.
+/// Returns the warning for the model in the result of a repeated call.
 pub(crate) fn warning(repeats: usize) -> String {
     format!(
         "[This is call {repeats} in a row with the same arguments. Do something else: read the result, change the arguments, or call `done`. After {PAUSED_AFTER_REPEATS} the task is paused.]"

@@ -1,4 +1,4 @@
-//! The last round of a conversation: what the model said, which calls it made, and which of them have results.
+//! The last round of a conversation: the model's text, its calls, and their results.
 
 use infold_log::{Past as _, Role, Seq};
 use infold_store::{Log, LogError};
@@ -34,9 +34,9 @@ pub(crate) struct RoundCall {
 /// How the model ended its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finish {
-    /// What it says of it.
+    /// The model's summary of its work.
     pub summary: String,
-    /// It says that the task could not be done.
+    /// Whether the model reports that the task could not be done.
     pub failed: bool,
 }
 
@@ -128,7 +128,7 @@ fn is_answered(call: &RoundCall, result: &RecordedResult) -> bool {
     }
 }
 
-/// Returns what the model said from a message on.
+/// Returns the text of the model from a message on.
 fn words(log: &Log, first: Seq) -> Result<String, LogError> {
     let mut text = String::new();
     let last = log.state().shown().last().unwrap_or(first);
@@ -142,7 +142,7 @@ fn words(log: &Log, first: Seq) -> Result<String, LogError> {
     Ok(text)
 }
 
-/// Returns what the model said when it ended its work on a task; none if it has not.
+/// Returns the model's summary when it finished a task; none if it has not.
 pub fn task_result(log: &Log) -> Result<Option<String>, LogError> {
     let finish = match LastRound::read(log)? {
         Some(round) => round.finish(log)?,

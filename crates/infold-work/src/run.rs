@@ -98,7 +98,7 @@ pub enum RunEvent<'a> {
 /// Receives the events of a task that is carried out.
 pub type RunListener<'a> = &'a mut (dyn FnMut(RunEvent<'_>) + Send);
 
-/// Why a task could not go on.
+/// The error that ended a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The model gave no reply that could be used.
@@ -145,7 +145,7 @@ impl RunError {
         )
     }
 
-    /// Returns whether somebody asked for the end.
+    /// Returns whether the run was cancelled on request.
     fn is_cancelled(&self) -> bool {
         matches!(
             self,
@@ -159,10 +159,10 @@ impl RunError {
 
 /// The share of the window of which one result of a tool is shown at most.
 const RESULT_SHARE_OF_WINDOW: u64 = 8;
-/// One result of a tool is shown up to so many tokens, however large the window is.
+/// The most tokens of a tool result that are shown, however large the window is.
 const MAX_RESULT_TOKENS: u64 = 10_000;
 
-/// What the model is told when its reply reached its limit of tokens.
+/// The message to the model when its reply reached its limit of tokens.
 const CUT_OFF: &str = "Your reply was cut off at its limit of tokens. Go on, in smaller steps.";
 
 impl TaskRun<'_> {
@@ -171,7 +171,7 @@ impl TaskRun<'_> {
         let ended = self.go_on(listener);
         self.tools.shutdown();
         if ended.is_err() {
-            // What was spent before the error; that one is the one to tell.
+            // Count the tokens used before the error; a failure to do so is ignored in favour of that error.
             let _ = self.contexts.settle(self.task, self.writer);
         }
         match ended {
@@ -221,7 +221,7 @@ impl TaskRun<'_> {
         }
     }
 
-    /// Returns how the task stops if somebody asked for that.
+    /// Returns the end that was requested, if one was.
     fn stop_request(&self) -> Result<Option<RunEnd>, RunError> {
         let end = match self.lease.renew()? {
             LeaseState::Lost => RunEnd::LeaseLost,
@@ -345,7 +345,7 @@ impl TaskRun<'_> {
         self.went_on()
     }
 
-    /// Brings the registry up to what was done.
+    /// Updates the registry, and resets the count of attempts.
     fn went_on(&mut self) -> Result<(), RunError> {
         self.contexts.settle(self.task, self.writer)?;
         Ok(self.lease.went_on()?)

@@ -42,15 +42,15 @@ pub struct ToolSet {
     policy: Option<TaskToolPolicy>,
     /// The tools of the toolbox, when they were last listed.
     listed: Vec<Tool>,
-    /// Those of them that the policy shows, if there is one.
+    /// The tools that the policy shows, if there is one.
     shown: Option<ShownTools>,
 }
 
-/// What of the tools goes into a request.
+/// The tools of a request, and their record.
 pub(crate) struct OfferedTools {
     /// The tools in the form of the wire.
     pub tools: String,
-    /// What is recorded of them, under a policy.
+    /// The record of the tools shown, under a policy.
     pub line: Option<ToolsShownLine>,
     /// Servers whose tools are missing.
     pub problems: Vec<ServerProblem>,
@@ -73,7 +73,7 @@ pub enum ToolSetError {
     Log(#[from] LogError),
 }
 
-/// So many names are told to a model that calls a tool which is not there.
+/// The most tool names listed to a model that calls an unknown tool.
 const MAX_TOLD_NAMES: usize = 60;
 
 impl ToolSet {
@@ -92,7 +92,7 @@ impl ToolSet {
     pub(crate) fn offer(&mut self, log: &Log, wire: Wire) -> Result<OfferedTools, ToolSetError> {
         let list = self.runtime.block_on(self.toolbox.tools());
         self.listed = list.tools;
-        // The toolbox gives them other names, if it was told of these.
+        // The toolbox renames such tools if these names are reserved in it.
         self.listed
             .retain(|tool| !built_in::NAMES.contains(&tool.name.as_str()));
         let defined: Vec<String> = self.listed.iter().map(define).collect();
@@ -139,7 +139,7 @@ impl ToolSet {
         !built_in::NAMES.contains(&call.name.as_str()) && !self.is_read_only(call)
     }
 
-    /// Returns what the model is told of a call that is not run; none if it is.
+    /// Returns the reason for the model why a call is not run; none if it is.
     pub(crate) fn refusal(&self, call: &ClientCall) -> Option<String> {
         if built_in::NAMES.contains(&call.name.as_str()) {
             return None;
@@ -179,7 +179,7 @@ impl ToolSet {
         })
     }
 
-    /// Ends what the tools started.
+    /// Ends the processes of the tools.
     pub(crate) fn shutdown(&self) {
         self.runtime.block_on(self.toolbox.shutdown());
     }

@@ -17,7 +17,7 @@ use crate::lease::{claim_request, new_owner};
 pub struct WorkerSettings {
     /// How many tasks at a time.
     pub concurrency: usize,
-    /// It ends when there is nothing to do.
+    /// Whether to end when the queue is empty.
     pub once: bool,
     /// The name of this machine.
     pub host: String,
@@ -44,7 +44,7 @@ pub enum WorkerEvent<'a> {
     GivenUp {
         /// The task.
         task: Uuid,
-        /// What becomes of the task.
+        /// The end of the task.
         end: &'a RunEnd,
     },
     /// The queue cannot be used, or no process started; it is tried again.
@@ -52,7 +52,7 @@ pub enum WorkerEvent<'a> {
         /// Why.
         error: &'a WorkerError,
     },
-    /// It was asked to end, and waits for its processes.
+    /// The worker was asked to end, and waits for its processes.
     Stopping,
 }
 
@@ -143,7 +143,7 @@ impl Worker<'_> {
             *is_stopping = true;
             on_event(WorkerEvent::Stopping);
             for process in &*processes {
-                // One that has just ended is reaped next.
+                // A process that has just ended is reaped next.
                 let _ = kill_process(Pid::from_child(&process.child), Signal::TERM);
             }
         }
@@ -192,7 +192,8 @@ impl Worker<'_> {
             }
             let spawned = (self.spawn)(task, &owner, attempts);
             let child = spawned.map_err(|source| {
-                // Nothing was done: the task is for the next worker. If that cannot be said, its lease expires.
+                // The process did nothing, so the task goes to the next worker. If the registry cannot be
+                // written, its lease expires.
                 let back = Return::Queued;
                 let _ = self
                     .contexts
@@ -216,7 +217,7 @@ impl Worker<'_> {
     ) -> Result<(), WorkerError> {
         let mut at = 0;
         while at < processes.len() {
-            // A process whose end cannot be told is looked at again.
+            // A process whose state cannot be read is checked again later.
             let Ok(Some(status)) = processes[at].child.try_wait() else {
                 at += 1;
                 continue;
@@ -231,7 +232,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Queues a task again whose process did not, or fails it if it never goes on.
+    /// Queues a task again whose process died, or fails it after too many attempts.
     fn recover(
         &self,
         process: &TaskProcess,
@@ -248,7 +249,7 @@ impl Worker<'_> {
             return Ok(());
         };
         let error = format!("its process ended unexpectedly ({status})");
-        // It may have gone on before it died: then attempts were counted anew.
+        // The task may have made progress before the process died; its attempts were reset then.
         let attempts = entry.attempts.min(process.attempts);
         let end = RunEnd::failed_attempt(error, attempts, self.config);
         on_event(WorkerEvent::GivenUp { task, end: &end });

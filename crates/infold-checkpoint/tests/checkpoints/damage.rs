@@ -149,7 +149,7 @@ fn a_comparison_leaves_nothing() {
     shadow.drop_passing().unwrap();
     assert_eq!(objects_of(&world), before);
     assert_eq!(shadow.snapshots().count(), 1);
-    // What a killed comparison leaves goes when the checkpoints are opened next.
+    // The leftovers of a killed comparison are removed when the checkpoints are next opened.
     shadow.passing_snapshot().unwrap();
     drop(shadow);
     assert_eq!(world.open().snapshots().count(), 1);

@@ -158,7 +158,7 @@ fn restored(before: &Tree, target: &Tree, now: &Tree) {
     unchanged(&expected, now);
 }
 
-/// What was there before is still there, in the snapshot that was taken first.
+/// Asserts that the snapshot taken first restores the files that were there before.
 fn lost_nothing(world: &World, shadow: &mut Shadow, from: SnapshotRef, before: &Tree) {
     shadow.restore("back", TASK, 0, from).unwrap();
     let now = read_tree(&world.workspace);

@@ -1,4 +1,4 @@
-//! What holds for every workspace and every sequence of edits.
+//! Properties of checkpoints for every workspace and every sequence of edits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::edits::{Edits, LIMIT};
 use crate::tree::{Node, Tree, difference, path};
 use crate::world::{OTHER_TASK, Random, TASK, World, git_program, repetitions};
 
-/// What was there when a snapshot was taken.
+/// The files at the time of a snapshot, and those that it holds.
 struct Taken {
     at: SnapshotRef,
     tree: Tree,
@@ -168,7 +168,7 @@ impl Step<'_> {
         from
     }
 
-    /// What the snapshot holds is there, as it was.
+    /// Asserts that every path of the snapshot is restored unchanged.
     fn check_target(&self, to: &Taken, restored: &Restored, now: &Tree) {
         for path in &to.held {
             if restored.not_restored.contains(path) {
@@ -196,7 +196,7 @@ impl Step<'_> {
         }
     }
 
-    /// What no snapshot holds is there, as it was.
+    /// Asserts that paths that no snapshot holds are unchanged.
     fn check_untouched(&self, from: &Taken, restored: &Restored, now: &Tree) {
         for (path, node) in &from.tree {
             if node.is_directory() || from.held.contains(path) {
@@ -211,7 +211,7 @@ impl Step<'_> {
         }
     }
 
-    /// What the snapshot does not hold is there only if it was before, and with a reason.
+    /// Asserts that other paths exist only if they did before, and have a reason to be kept.
     fn check_rest(&self, to: &Taken, from: &Taken, restored: &Restored, now: &Tree) {
         let mut doubtful = BTreeMap::new();
         for (path, node) in now {

@@ -1,4 +1,4 @@
-//! What is taken out of snapshots is gone.
+//! Redacted contents are removed from snapshots.
 
 use std::fs;
 use std::io::Read as _;
@@ -97,7 +97,7 @@ fn what_is_taken_out_is_in_no_object_any_more_and_the_rest_is_as_it_was() {
         .unwrap();
     assert_eq!(none, vec![]);
 
-    // What is still there of it in the workspace is spared by a restoration, and snapshots go on.
+    // A restoration keeps redacted contents that are still in the workspace, and snapshots still work.
     let before = world.tree();
     let mut shadow = world.open();
     for at in [other, second] {

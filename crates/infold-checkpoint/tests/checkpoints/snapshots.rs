@@ -1,4 +1,4 @@
-//! What a snapshot holds, and what becomes of it.
+//! The contents of snapshots, and their restoration.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -187,7 +187,7 @@ fn what_others_change_meanwhile_is_in_a_further_snapshot_or_stays() {
     fs::remove_file(world.workspace.join("replaced")).unwrap();
     fs::create_dir(world.workspace.join("replaced")).unwrap();
     fs::remove_file(world.workspace.join("gone")).unwrap();
-    // Whoever opens it next finishes it.
+    // The next process that opens it finishes the restoration.
     drop(shadow);
     let mut shadow = world.open();
     let pending = shadow.pending().unwrap();

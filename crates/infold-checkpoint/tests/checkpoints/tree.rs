@@ -1,4 +1,4 @@
-//! What a directory holds, read without the library.
+//! The contents of a directory, read without the library.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// What a directory holds, by path.
+/// The contents of a directory, by path.
 pub type Tree = BTreeMap<PathBuf, Node>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Widens a range to what a fold can cover.
+//! Widens a range to one that a fold can cover.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use crate::unit::{self, pinned_rounds};
 use crate::view::round_members;
 use crate::{Cause, Event, Floor, Fold, Hides, Item, Past, Place, Seq, Span, State};
 
-/// What a fold will cover.
+/// The extent of a planned fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cover {
-    /// What was asked for.
+    /// The requested span.
     pub asked: Span,
-    /// What it comes to, in whole rounds and stand-ins, without the floor at either end.
+    /// The span that is folded: whole rounds and stand-ins, without the floor at either end.
     pub span: Span,
     /// Messages it hides, those under inner folds included.
     pub messages: u64,
@@ -21,7 +21,7 @@ pub struct Cover {
     pub tokens: u64,
 }
 
-/// Works out what a fold over `asked` has to cover.
+/// Returns the cover of a fold for the requested span.
 pub fn cover<P: Past>(state: &State, asked: Span, past: &P) -> Result<Cover, Refused<P::Error>> {
     let last = state.at().seq;
     if asked.to().get() > last {
@@ -63,7 +63,7 @@ pub fn folded(cause: Cause, cover: &Cover, tokens: u64) -> Event {
     })
 }
 
-/// Widens a span to whole stand-ins and rounds, and narrows it to what is visible.
+/// Widens a span to whole stand-ins and rounds, and narrows it to the visible messages.
 fn widen<P: Past>(state: &State, asked: Span, past: &P) -> Result<Span, Refused<P::Error>> {
     let items = state.shown().items();
     let one = asked.from() == asked.to();
@@ -122,7 +122,7 @@ fn next_visible(state: &State, seq: Seq) -> Option<Seq> {
     items.get(at).map(|item| item.span().from().max(seq.next()))
 }
 
-/// Counts what a fold over `span` would hide: messages and their tokens.
+/// Counts the messages that a fold over `span` would hide, and their tokens.
 fn weigh<P: Past>(
     state: &State,
     span: Span,
@@ -142,7 +142,7 @@ fn weigh<P: Past>(
     Ok((messages, tokens))
 }
 
-/// The messages of a span that no fold hides: the system prompt, the first request and what is pinned.
+/// Returns the messages of a span that no fold hides: the system prompt, the first request and pinned ones.
 pub fn always_shown<P: Past>(
     state: &State,
     span: Span,

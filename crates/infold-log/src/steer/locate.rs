@@ -63,8 +63,8 @@ pub fn locate<P: Past>(
 
 /// Moves a target that lies between the items of one output to the end of that output, or, before it, to its start.
 ///
-/// Providers refuse reasoning without the item that it was for. Only for what a person asks: a client that goes back may
-/// go on with another item of the same output.
+/// Providers refuse reasoning without its item. This is only for requests of the user: a client that goes back
+/// may continue with another item of the same output.
 pub fn whole_output<P: Past>(
     state: &State,
     side: Side,

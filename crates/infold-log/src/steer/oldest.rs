@@ -7,11 +7,10 @@ use super::{Cover, Refused, cover};
 use crate::unit::last_unit;
 use crate::{Cause, Floor, Item, Past, Seq, Span, State};
 
-/// Works out which rounds a truncation hides: the oldest, about `fraction` of those visible.
+/// Returns the cover of a truncation: the oldest rounds, about `fraction` of the visible ones.
 ///
-/// The count follows the peers' rule, floor((visible − 1) × fraction) made even, then
-/// whole rounds within it, at least one. The floor, pinned rounds and the last round
-/// stay; a summary goes last.
+/// The count follows the peers' rule, floor((visible − 1) × fraction) made even, then whole rounds within it,
+/// at least one. The floor, pinned rounds and the last round stay; summaries are hidden last.
 pub fn oldest<P: Past>(state: &State, fraction: f64, past: &P) -> Result<Cover, Refused<P::Error>> {
     let floor = Floor::of(state.shown(), past)?;
     let nothing = Refused::Nothing {
@@ -101,16 +100,16 @@ fn oldest_rounds<P: Past>(
         }
     }
     let to = match to {
-        // The run may end inside a round that goes on in the next one.
+        // The run may end inside a round that continues in the next one.
         Some(end) if past.record(end)?.round >= last_round => None,
         other => other,
     };
     Ok(from.zip(to).and_then(|(from, to)| Span::new(from, to)))
 }
 
-/// A stretch of what is visible, as far as truncation goes.
+/// A visible stretch, as truncation treats it.
 enum Stretch {
-    /// A summary, which goes last.
+    /// A summary, which is hidden last.
     Summary,
     /// A marker, which starts there and joins the next one.
     Marker(Seq),
@@ -144,7 +143,7 @@ fn stretches<P: Past>(
     Ok(stretches)
 }
 
-/// What of a run may be hidden: not the floor or a pinned round, not the last round.
+/// Returns the parts of a run that may be hidden: all but the floor, pinned rounds and the last round.
 fn foldable(run: Span, stays: &BTreeSet<Seq>, last_round: Seq) -> Vec<Span> {
     let end = last_round.prev().map(|end| end.min(run.to()));
     let part = |from, to: Option<Seq>| Span::new(from, to?.min(end?));

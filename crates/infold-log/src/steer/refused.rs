@@ -24,10 +24,10 @@ pub enum Refused<E> {
     /// The layered state cannot be changed so.
     #[error("{why}")]
     State {
-        /// What stands in the way.
+        /// The reason.
         why: String,
     },
-    /// Nothing happened that early.
+    /// There is no entry at or before that time.
     #[error("nothing was recorded at or before that time")]
     TooEarly,
     /// The point asked for is where the log already is.
@@ -47,10 +47,10 @@ pub enum Refused<E> {
         /// The outermost fold over it.
         fold: EventId,
     },
-    /// Nothing in the span could be hidden.
+    /// The span has nothing to hide.
     #[error("nothing to fold: {why}")]
     Nothing {
-        /// What stands in the way.
+        /// The reason.
         why: &'static str,
     },
     /// The span reaches into a round whose results are still to come.
@@ -75,7 +75,7 @@ pub enum Refused<E> {
         /// The outermost one around it.
         outer: EventId,
     },
-    /// The event is something else than a fold.
+    /// The event is not a fold.
     #[error("event {event} is not a fold")]
     NotAFold {
         /// The event.
@@ -88,7 +88,7 @@ pub enum Refused<E> {
         seq: Seq,
         /// The part.
         part: u32,
-        /// What stands in the way.
+        /// The reason.
         why: &'static str,
     },
     /// No step is left to undo.
@@ -109,19 +109,19 @@ pub enum Refused<E> {
     /// There is no such pin.
     #[error("{what} is not pinned")]
     NotPinned {
-        /// What was to be unpinned.
+        /// The message or note that was to be unpinned.
         what: String,
     },
-    /// Whoever is asked before each fold said no.
+    /// The hook that approves folds refused it.
     #[error("nothing was folded: {why}")]
     Vetoed {
-        /// What they said.
+        /// The reason that it gave.
         why: String,
     },
     /// The files of the workspace cannot be put in place.
     #[error("{why}")]
     Files {
-        /// What stands in the way.
+        /// The reason.
         why: String,
     },
     /// The log could not be read.

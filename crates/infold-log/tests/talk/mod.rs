@@ -19,7 +19,7 @@ pub struct Talk {
     clock: u64,
 }
 
-/// What was shown right after an entry.
+/// The visible part of the log right after an entry.
 #[derive(Clone)]
 pub struct Moment {
     pub entry: Entry,
@@ -213,7 +213,7 @@ impl Talk {
         })
     }
 
-    /// What was shown at a target, as remembered.
+    /// Returns the visible part of the log at a target, as recorded by the test.
     pub fn remembered(&self, side: Side, target: Target) -> Shown {
         let wanted = |entry: Entry| match (target, entry) {
             (Target::Message(seq), Entry::Message(entry)) => seq == entry.get(),

@@ -29,7 +29,7 @@ pub enum Says {
     Answer(Carrier, usize),
     /// A result that is waited for, if there is one, and one that may not be.
     Mixed(u8),
-    /// A result that may be late, for nobody or in time.
+    /// A result that may be late, on time or without a call.
     Stray(Carrier, u8),
     /// Something that an id ties to other messages, with so many calls.
     Linked(Role, LinkKind, u8, usize),
@@ -63,7 +63,7 @@ pub enum Step {
     Fact,
 }
 
-/// What a rewind names.
+/// The kind of target of a rewind.
 #[derive(Clone, Copy, Debug)]
 pub enum Where {
     Message,

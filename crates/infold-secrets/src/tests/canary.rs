@@ -1,9 +1,9 @@
-//! Texts made from an expression, so that no secret stands in the repository.
+//! Texts generated from an expression, so that the repository contains no secret.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// A text that an expression matches, as far as looking at it piece by piece can tell.
+/// Returns a text that an expression matches, as far as a check of its parts can tell.
 pub fn canary(source: &str, seed: u64) -> String {
     let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
     let hir = parser.parse(source).expect("it is an expression");

@@ -107,7 +107,7 @@ async fn a_task_that_ended_meanwhile_gets_the_label_of_its_end() {
         let ids: Vec<_> = report.tasks.iter().map(|task| task.uuid).collect();
         queue.entries.insert(ids[0], QueueStatus::Completed);
         queue.entries.insert(ids[1], QueueStatus::Failed);
-        // Somebody labels them again.
+        // A user labels them again.
         forge.with(|state| {
             state.repos[0]
                 .items
@@ -161,7 +161,7 @@ async fn a_queue_that_refuses_one_task_gets_the_others() {
         ["o/r#1: cannot be enqueued: the disk is full"]
     );
     assert_eq!(queue.names(), ["o/r#2"]);
-    // What is not in the queue is not labelled as taken.
+    // A task that is not in the queue is not labelled as taken.
     assert_eq!(labels(&forge, 1), ["infold"]);
 }
 

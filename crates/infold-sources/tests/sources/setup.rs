@@ -59,7 +59,7 @@ pub fn issue(number: u64) -> TaskRef {
 #[derive(Default)]
 pub struct Queue {
     pub entries: HashMap<Uuid, QueueStatus>,
-    /// What was enqueued, in order, with its text.
+    /// The names and texts of enqueued tasks, in order.
     pub enqueued: Vec<(String, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! The table of what was redacted: digests by which copies are recognised.
+//! The table of redactions: digests by which copies are recognised.
 
 use infold_log::EventId;
 use infold_wire::digest::Digest;
@@ -12,7 +12,7 @@ use crate::redacted_name::{NAME_KINDS, name_digest};
 use crate::redacted_values::RedactedValue;
 use crate::{RegistryError, stored};
 
-/// The application id of an index that holds what was redacted in all tasks, with names and lines.
+/// The application id of an index that contains the redactions of all tasks, with names and lines.
 const WITH_REDACTED: i64 = 2;
 
 pub(super) const SCHEMA: &str = "
@@ -40,7 +40,7 @@ const LINE: i64 = 0;
 const OF_PROMPT: i64 = 1;
 
 impl ChainIndex {
-    /// Sets what copies of what was redacted in a task are recognised by.
+    /// Replaces the digests by which copies of a task's redacted texts are recognised.
     pub fn set_redacted(
         &mut self,
         task: Uuid,
@@ -71,7 +71,7 @@ impl ChainIndex {
         })
     }
 
-    /// Returns whether what was redacted in the tasks that are there was added.
+    /// Returns whether the redactions of the existing tasks were added.
     pub(crate) fn has_redacted(&mut self) -> Result<bool, RegistryError> {
         let id = self.run(|db| db.query_row("PRAGMA application_id", [], |row| row.get(0)));
         id.map(|id: i64| id == WITH_REDACTED)
@@ -90,7 +90,8 @@ impl ChainIndex {
         })
     }
 
-    /// Says whether a name, given in its redacted form, was redacted: as one of a conversation, whoever gave it, or as the key of a push.
+    /// Returns whether a name, given in its redacted form, was redacted, as the name of a conversation or as
+    /// the key of a push.
     pub fn is_redacted_name(&mut self, redacted: &str) -> Result<bool, RegistryError> {
         for kind in NAME_KINDS {
             if self.has_name(&format!("{kind} {redacted}"))? {
@@ -128,7 +129,7 @@ impl ChainIndex {
     }
 }
 
-/// Forgets what was redacted in a task.
+/// Deletes the redactions of a task.
 pub(super) fn forget_redacted(db: &Connection, task: Uuid) -> rusqlite::Result<()> {
     for sql in [
         "DELETE FROM redacted WHERE task = ?1",

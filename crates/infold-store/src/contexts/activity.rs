@@ -1,4 +1,4 @@
-//! The title of a task and the time of its last activity, by which people tell tasks apart.
+//! The title of a task and the time of its last activity, by which users identify tasks.
 
 use std::cmp::Reverse;
 
@@ -15,7 +15,7 @@ use crate::{Filter, Log, Registry, TaskError, TaskRow};
 const MAX_MESSAGES: u64 = 32;
 
 impl Contexts {
-    /// Tells the registry when something last came to a task, and what it is about if that is not known yet.
+    /// Records the time of the last activity of a task in the registry, and its title if that is not known yet.
     pub(super) fn note_activity(
         &self,
         id: Uuid,
@@ -41,8 +41,8 @@ impl Contexts {
         Ok(())
     }
 
-    /// The task that `@` stands for, the one with the newest activity, or `@2` and so on for those before it; none if the
-    /// name is no such name, or there are not so many.
+    /// Returns the task of `@`, the one with the newest activity, or of `@2` and so on for those before it;
+    /// none for any other name, or if there are not so many.
     pub(super) fn recent(&self, name: &str) -> Result<Option<Uuid>, TaskError> {
         match recent_place(name) {
             Some(place) => Ok(self.rows_by_activity()?.get(place).map(|row| row.uuid)),
@@ -62,8 +62,8 @@ impl Contexts {
         Ok(rows)
     }
 
-    /// When something last came to a task, whether or not the registry knows it yet: a server tells it in the
-    /// background, and the log of a task was written before that.
+    /// Returns the time of the last activity of a task, even if the registry lacks it: a server updates the
+    /// registry in the background, after the log of the task was written.
     fn last_activity(&self, row: &TaskRow) -> Timestamp {
         let known = row.active_at.unwrap_or(row.created_at);
         if row.status.is_end() {

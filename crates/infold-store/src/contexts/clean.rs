@@ -12,7 +12,7 @@ use super::{HIDDEN, PLACES};
 use crate::task_draft::is_left_behind;
 use crate::{Contexts, LogError, Registry, TaskError, TaskRow, chain_index, file, lock};
 
-/// Making a task takes milliseconds; what is this old will not be finished.
+/// The age from which an unfinished directory is taken to be abandoned: creating a task takes milliseconds.
 const UNBORN: Duration = Duration::from_secs(3600);
 
 impl Contexts {
@@ -63,9 +63,10 @@ impl Contexts {
         Ok(removed)
     }
 
-    /// Renames the directory of a task: it disappears in one step and stays gone.
+    /// Renames the directory of a task, so that it disappears in one step.
     ///
-    /// A crash leaves trash, not half a task; a power cut does not bring back the name of what has lost its files.
+    /// A crash leaves trash, not half a task; a power cut does not restore the name of a directory that lost
+    /// its files.
     pub(super) fn hide(&self, dir: &Path, id: Uuid) -> Result<PathBuf, LogError> {
         let completed = self.root.join(PLACES[1]);
         let trash = completed.join(format!("{HIDDEN}{id}"));
@@ -77,7 +78,7 @@ impl Contexts {
         Ok(trash)
     }
 
-    /// Removes what is left of tasks that were removed; says how many there were.
+    /// Deletes the remaining files of removed tasks; returns the number of tasks.
     pub(crate) fn empty_trash(&self) -> Result<usize, LogError> {
         let trash = self.hidden(PLACES[1])?;
         for path in &trash {
@@ -91,7 +92,7 @@ impl Contexts {
         Ok(trash.len())
     }
 
-    /// Removes what is left of tasks whose making was cut off, and their references to a parent; says how many there were.
+    /// Deletes tasks whose creation was cut off, and their references to a parent; returns their number.
     pub(crate) fn remove_unborn(&self, registry: &Registry) -> Result<usize, TaskError> {
         let mut removed = 0;
         for path in self.hidden(PLACES[0])? {

@@ -94,7 +94,7 @@ impl Contexts {
             .unwrap_or_default();
         let next = self.make_hidden_dir(&mut metadata, &first)?;
         if let Some((parent, _)) = fork {
-            // From here on `clean` spares the parent, whether or not the fork comes to be.
+            // From here on `clean` spares the parent, even if the fork is never completed.
             let known = registry.with(|rows| rows.add_fork(metadata.uuid, parent))?;
             if !known && self.place(parent).is_none() {
                 registry.with(|rows| rows.remove(metadata.uuid))?;
@@ -235,7 +235,7 @@ impl Contexts {
             ("events.jsonl", events),
             ("current.jsonl", &[]),
         ] {
-            // They are invisible before the directory has its name; an empty file has no bytes to lose.
+            // The files are invisible until the directory has its name; an empty file has no bytes to lose.
             let lasting = self.is_lasting() && !bytes.is_empty();
             file::write_new(&next.join(name), bytes, lasting)?;
         }

@@ -32,10 +32,10 @@ impl Contexts {
         })
     }
 
-    /// Removes a task, whatever its status, from the disk, the registry and the index. A task that others continue stays,
-    /// and they are named.
+    /// Removes a task, whatever its status, from the disk, the registry and the index. A task that others
+    /// continue stays, and the error lists them.
     ///
-    /// A crash leaves the task, or what `clean` removes.
+    /// A crash leaves either the task, or files that `clean` removes.
     pub fn delete(&self, id: Uuid) -> Result<(), TaskError> {
         let dir = self.known(id)?;
         let lock = self.locked(id, &dir)?;
@@ -53,7 +53,7 @@ impl Contexts {
         if dir.exists() {
             return hidden.map(drop).map_err(TaskError::from);
         }
-        // From here on it is removed, and what is left are traces.
+        // From here on the task is removed; only traces remain.
         hidden
             .map_err(TaskError::from)
             .and_then(|trash| self.wipe(id, &trash, chains))
@@ -63,7 +63,7 @@ impl Contexts {
             })
     }
 
-    /// Removes the files of a task, and what is left of it in the databases.
+    /// Deletes the files of a task, and its rows in the databases.
     fn wipe(&self, id: Uuid, trash: &Path, chains: Option<ChainIndex>) -> Result<(), TaskError> {
         fs::remove_dir_all(trash).map_err(|error| LogError::io(trash, "removed", error))?;
         self.checkpoints().forget(&[id])?;
@@ -76,7 +76,7 @@ impl Contexts {
         self.with_registry(|registry| registry.purge())
     }
 
-    /// Removes what the search index has of tasks that are gone, for good.
+    /// Deletes the terms of removed tasks from the search index for good.
     pub(crate) fn forget_gone_in_search(&self) -> Result<(), TaskError> {
         let is_gone = |task| self.place(task).is_none();
         Ok(SearchIndex::forget_for_good(self.root(), is_gone)?)
@@ -101,7 +101,7 @@ impl Contexts {
     }
 }
 
-/// The start of the names of a database and of the files beside it.
+/// Returns the prefix of the names of a database and of its journal files.
 fn stem(path: &Path) -> &str {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.unwrap_or_default();

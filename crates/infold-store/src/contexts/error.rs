@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{LogError, OpenError, RegistryError, Status, StepError};
 
-/// Why a task could not be had, sorted by what can be done about it.
+/// An error for a task; each variant has its own remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     /// Name another one.
@@ -24,7 +24,7 @@ pub enum TaskError {
         /// The ids it could mean.
         matches: Vec<Uuid>,
     },
-    /// Fork it to go on.
+    /// Fork it to continue.
     #[error("task {task} has ended ({status})")]
     Ended {
         /// The task.
@@ -64,13 +64,13 @@ pub enum TaskError {
         /// The cause.
         source: Box<TaskError>,
     },
-    /// Open the task again: what is left to do is done then.
+    /// Open the task again, which completes the redaction.
     #[error("the redaction took effect, but could not be completed: {source}")]
     Redacting {
         /// The cause.
         source: Box<TaskError>,
     },
-    /// Ask for something else.
+    /// Change the request.
     #[error("task {task}: {source}")]
     Step {
         /// The task.
@@ -98,7 +98,7 @@ impl TaskError {
         }
     }
 
-    /// Where the process answers requests that writes to the task, if that is what was in the way.
+    /// The address at which the process that writes to the task accepts requests, if the task is locked by one.
     pub fn held_at(&self) -> Option<&str> {
         match self {
             TaskError::Open { source, .. } => source.address(),

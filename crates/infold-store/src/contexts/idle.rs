@@ -1,4 +1,4 @@
-//! Tasks that end because nothing comes to them any more, and go on when something does.
+//! Ends tasks that have had no activity for a while, and continues them on new activity.
 
 use std::fs;
 

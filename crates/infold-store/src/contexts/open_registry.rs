@@ -1,4 +1,5 @@
-//! The registry that a contexts directory works with: opened for a call or kept, put right, and made anew if it is damaged.
+//! The registry of a contexts directory: opened for one call or kept open, corrected, and rebuilt if it is
+//! damaged.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,12 +11,12 @@ use crate::{Contexts, LogError, Registry, RegistryError, TaskError, TaskRow, fil
 /// A registry that is open, for this call or for as long as the contexts are held.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenRegistry {
-    /// Nothing, if it was closed to be made anew and that failed.
+    /// None if it was closed to be rebuilt and that failed.
     registry: Arc<Mutex<Option<Registry>>>,
-    /// Rows of new tasks, which are entered before anything else is asked. Should they be lost, whoever opens the registry next
-    /// enters them from the directories.
+    /// Rows of new tasks, which are entered before any other request. If they are lost, the next process that
+    /// opens the registry enters them from the task directories.
     unentered: Arc<Mutex<Vec<TaskRow>>>,
-    /// Where it is made anew from. These keep none.
+    /// The contexts from which it is rebuilt; they keep no registry open.
     contexts: Arc<Contexts>,
 }
 
@@ -32,8 +33,8 @@ impl OpenRegistry {
         }
     }
 
-    /// Runs `work` on the registry, exclusively. If the registry turns out to be damaged, it is made anew, and `work` runs
-    /// again.
+    /// Runs `work` on the registry, exclusively. If the registry turns out to be damaged, it is rebuilt, and
+    /// `work` runs again.
     pub(crate) fn with<T, E: Into<TaskError>>(
         &self,
         work: impl Fn(&Registry) -> Result<T, E>,
@@ -50,7 +51,7 @@ impl OpenRegistry {
         match done {
             Err(TaskError::Registry(RegistryError::Damaged { reason, .. })) => {
                 let identity = opened.identity();
-                // Closed first: the last connection that closes removes the journal beside the database.
+                // Close it first: the last connection that closes removes the journal of the database.
                 *registry = None;
                 let renewed = self.contexts.renew_registry(identity, &reason)?;
                 work(registry.insert(renewed)).map_err(Into::into)
@@ -86,8 +87,7 @@ impl OpenRegistry {
 }
 
 impl Contexts {
-    /// Opens the registry and puts it right where a crash left it behind the directories. One that is damaged is set
-    /// aside and made anew.
+    /// Opens the registry and adds what a crash kept out of it. A damaged one is set aside and rebuilt.
     pub fn registry(&self) -> Result<Registry, TaskError> {
         database::check_path(&self.root)?;
         self.settle_redaction()?;
@@ -121,8 +121,8 @@ impl Contexts {
         Ok(registry.set_filled()?)
     }
 
-    /// Sets a registry aside that turned out to be damaged, and makes a new one from the directories and from what can
-    /// still be read of it.
+    /// Sets a damaged registry aside, and creates a new one from the directories and from the rows that can
+    /// still be read.
     pub(crate) fn renew_registry(
         &self,
         opened: Option<Identity>,

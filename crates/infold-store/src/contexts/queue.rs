@@ -19,13 +19,13 @@ use crate::{
 /// A task that is to be queued.
 #[derive(Clone, Debug, Default)]
 pub struct NewTask {
-    /// What it is and for whom; its id and when it was made are set when it is made.
+    /// The metadata of the task; its id and creation time are set when it is created.
     pub metadata: Metadata,
-    /// The id that the caller brings; without one it gets a new one.
+    /// The id of the task; a new one is generated if this is `None`.
     pub uuid: Option<Uuid>,
-    /// Tasks with a higher one come first.
+    /// The priority; tasks with a higher one are claimed first.
     pub priority: i64,
-    /// Its first messages.
+    /// The first messages of the task.
     pub messages: Vec<Vec<u8>>,
     /// Who works on it from the start, so that it never waits.
     pub lease: Option<Lease>,
@@ -38,7 +38,8 @@ pub struct NewTask {
 pub struct Enqueued {
     /// The task.
     pub task: Uuid,
-    /// Whether it was made now. Else it was there: under this id, or unfinished for the same thing at the same source.
+    /// Whether it was created now. Otherwise a task with this id, or an unfinished one of the same source item,
+    /// existed.
     pub is_new: bool,
 }
 
@@ -149,8 +150,8 @@ impl Contexts {
         Ok(true)
     }
 
-    /// Queues a task again that was set aside, or that no worker ever had; returns false if one works on it now, which
-    /// then goes on even if it was asked to pause.
+    /// Queues a task again that was paused, or that no worker ever claimed; returns false if a worker has it
+    /// now, which then continues even if it was asked to pause.
     pub fn resume(&self, id: Uuid) -> Result<bool, TaskError> {
         self.end_dead_lease(id)?;
         let now = Timestamp::now();
@@ -246,14 +247,14 @@ impl Contexts {
 }
 
 impl QueueEntry {
-    /// Returns whether somebody works on the task at this time.
+    /// Returns whether a worker has a lease of the task at this time.
     pub fn is_leased(&self, now: Timestamp) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.until > now)
     }
 }
 
 impl Writer {
-    /// Records that the task waits, is set aside or goes on, and why. [`Contexts::finish`] ends one.
+    /// Records that the task waits, is paused or continues, and why. [`Contexts::finish`] ends one.
     pub fn status(&mut self, status: Status, reason: Option<String>) -> Result<EventId, LogError> {
         self.step(What::Status {
             status,

@@ -1,4 +1,4 @@
-//! Completes what a crash cut off between log, registry and directories.
+//! Completes steps between log, registry and directories that a crash cut off.
 
 use std::fs;
 
@@ -51,9 +51,9 @@ impl Contexts {
         })
     }
 
-    /// Puts the registry right: rows that are missing, ends that were not carried through.
+    /// Corrects the registry: adds missing rows, and completes ends of tasks.
     ///
-    /// A task that cannot be read is left for `verify` to tell of; the others go on.
+    /// A task that cannot be read is skipped and left for `verify` to report.
     pub(super) fn reconcile(&self, registry: &Registry) -> Result<(), TaskError> {
         let running = self.tasks_in(PLACES[0])?;
         let open: std::collections::BTreeSet<Uuid> = registry.unfinished()?.into_iter().collect();
@@ -115,7 +115,7 @@ impl Contexts {
         }
     }
 
-    /// Enters a task into the registry, or what is missing of it, as its log says.
+    /// Adds a task to the registry, or corrects its row, from its log.
     pub(crate) fn enter(&self, id: Uuid, registry: &Registry) -> Result<(), TaskError> {
         let log = self.read(id)?;
         // First, so that no parent of a known task is ever without this reference.
@@ -164,7 +164,7 @@ pub(super) fn ended_at(log: &Log) -> Result<Timestamp, LogError> {
         .unwrap_or_else(Timestamp::now))
 }
 
-/// An error and what is behind it, in one line.
+/// Returns an error and its sources, in one line.
 fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", chain(source)),

@@ -10,7 +10,7 @@ use super::{number, text};
 pub struct CallStartedLine {
     /// The message that holds the call.
     pub message: Seq,
-    /// How many calls stand before it in that message.
+    /// The number of calls before it in that message.
     pub index: u64,
     /// The tool.
     pub tool: String,

@@ -11,14 +11,14 @@ use infold_wire::{Json, quote};
 
 use super::{number, text};
 
-/// A snapshot of the files of a workspace. It stands behind the messages whose effect it shows.
+/// A snapshot of the files of a workspace. It follows the messages whose effect it shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointLine {
     /// Its number among the snapshots of the task that holds the event.
     pub number: u64,
     /// The workspace.
     pub workspace: PathBuf,
-    /// What differs from the snapshot before it.
+    /// The numbers of files that differ from the previous snapshot.
     pub files: FileCounts,
     /// How many files are not in it, such as those that are too large.
     pub left_out: u64,
@@ -44,7 +44,7 @@ pub enum CheckpointNote {
     Start,
     /// Behind calls that may have changed files.
     Step,
-    /// Somebody asked for it.
+    /// On request, by a command.
     Command,
     /// Before other files were put in place.
     Restore,
@@ -59,9 +59,9 @@ pub struct RestoreLine {
     pub step: EventId,
     /// The workspace.
     pub workspace: PathBuf,
-    /// The snapshot of what was there before.
+    /// The snapshot of the files before.
     pub from: SnapshotRef,
-    /// The snapshot that was put in its place.
+    /// The snapshot that was restored.
     pub to: SnapshotRef,
     /// The name of the restoration in the journal of the workspace.
     pub id: String,

@@ -8,24 +8,24 @@ use super::{number, text};
 
 /// Look-ups that a reply was made with.
 ///
-/// The messages of the log are the reply as the client has it; this is what was said to and by the model.
+/// The messages of the log are the reply as the client has it; these are the messages that the model exchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookupLine {
     /// The messages of the reply.
     pub span: Span,
-    /// The form of what follows.
+    /// The wire format of the messages.
     pub wire: Wire,
-    /// What is shown in the place of the reply: calls, results, and the reply itself. None if it was redacted: the reply is
-    /// shown then.
+    /// The messages shown in place of the reply: calls, results, and the reply itself. Empty if one of them was
+    /// redacted: the reply is shown then.
     pub messages: Vec<Vec<u8>>,
     /// Results that belong to those of the client's own calls.
     pub results: Vec<PendingResult>,
-    /// Tokens of all that, beyond those of the reply.
+    /// Tokens of these messages and results, beyond those of the reply.
     pub tokens: u64,
 }
 
 impl LookupLine {
-    /// Returns it without what was said, of which something was redacted: the reply is shown as it is.
+    /// Returns it without its messages, after one of them was redacted: the reply is shown as it is.
     pub(crate) fn emptied(self) -> LookupLine {
         LookupLine {
             messages: Vec::new(),

@@ -12,7 +12,7 @@ pub struct RecallLine {
     pub at: Seq,
     /// The message that it quotes; none if it is no excerpt but a part of the layered state.
     pub source: Option<Seq>,
-    /// What the message at the end refers to.
+    /// The reference in the message at `at` that the excerpt answers.
     pub reference: String,
     /// The text that is shown.
     pub text: String,

@@ -1,4 +1,4 @@
-//! Events that say what was redacted.
+//! Redaction events.
 
 use infold_log::{EventId, Seq};
 use infold_wire::digest::Digest;
@@ -16,21 +16,21 @@ use crate::{LogError, stored};
 pub struct RedactLine {
     /// How much of them.
     pub extent: Extent,
-    /// The messages, each with the digest of what it said as it came; none if it said nothing that comes back.
+    /// The messages, each with the digest of its original content; none if that was empty.
     pub messages: Vec<(Seq, Option<Digest>)>,
-    /// How many texts beside them lost something: stand-ins, notes, records.
+    /// The number of other texts with redactions: stand-ins, notes, records.
     pub texts: u64,
     /// Names of the conversation that were redacted, as the conversation index has them since.
     pub names: Vec<String>,
     /// The redacted texts that are recognised in later frames.
     pub values: Vec<RedactedValue>,
-    /// What copies of the messages are recognised by that have another form.
+    /// Digests and lines by which copies of the messages are recognised in another form.
     pub forms: Vec<RedactedForms>,
-    /// Digests of texts of the messages, which earlier versions kept for that.
+    /// Digests of texts of the messages; earlier versions recorded these instead of `forms`.
     pub contents: Vec<Digest>,
 }
 
-/// What a copy of a redacted message is recognised by, whatever its ids and its API.
+/// Digests and lines by which a copy of a redacted message is recognised, whatever its ids and its API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedactedForms {
     /// The message.

@@ -23,7 +23,8 @@ pub struct StateLine {
     pub author: StateAuthor,
     /// The change before it that was in force.
     pub previous: Option<EventId>,
-    /// What makes up the whole state before it, a JSON array of changes, so that those before need not be read.
+    /// The changes that produce the whole state before this one, as a JSON array, so that earlier events need
+    /// not be read.
     pub base: Option<String>,
     /// The changes, a JSON array.
     pub changes: String,

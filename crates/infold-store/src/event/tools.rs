@@ -13,7 +13,7 @@ pub struct ToolsShownLine {
     pub environment: String,
     /// The names of the tools that are shown.
     pub shown: Vec<String>,
-    /// Those of them whose schemas are narrowed.
+    /// The shown tools whose schemas are narrowed.
     pub narrowed: Vec<String>,
     /// The tools that are hidden, and why.
     pub hidden: Vec<(String, String)>,
@@ -28,7 +28,7 @@ pub struct RefusalLine {
     pub tool: String,
     /// The id of the call, where the wire has one.
     pub call: Option<String>,
-    /// What the model was told.
+    /// The text of the refusal that was sent to the model.
     pub told: String,
 }
 

@@ -17,7 +17,7 @@ pub struct Usage {
     pub cached: u64,
     /// The reply.
     pub output: u64,
-    /// Our count of everything sent beside the view: tools, instructions.
+    /// Our count of the tokens sent in addition to the view: tools, instructions.
     pub frame: u64,
     /// Cost in millionths of a dollar.
     pub cost: u64,

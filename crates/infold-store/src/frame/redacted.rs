@@ -1,4 +1,4 @@
-//! What of frames was redacted, and is not recorded again when clients go on sending it.
+//! Redacted parts of frames, which are not recorded again when clients continue to send them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(crate) fn fingerprint(name: &str, value: &[u8]) -> Fingerprint {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// Replaces matches in a member of a frame. In what is said to the model, and in tools, ids, types and names stay as in messages.
+/// Replaces matches in a member of a frame. In prompts and tools, ids, types and names stay, as in messages.
 pub(crate) fn redact_member(
     name: &str,
     value: &[u8],
@@ -57,17 +57,17 @@ pub(super) struct FrameRedactions {
     members: RedactedMembers,
     /// The texts of each redaction, its extent and its marker.
     values: Vec<(Extent, String, RedactedValues)>,
-    /// What was redacted in the frames of other tasks, too.
+    /// The digests of what was redacted in other tasks, whose frames may contain the same texts.
     elsewhere: Option<Arc<RedactedDigests>>,
-    /// The members of the last frame as they came, and what became of them.
+    /// The members of the last frame as they came, and their redacted form.
     last: BTreeMap<String, (Fingerprint, Option<Vec<u8>>)>,
 }
 
-/// The mark in a frame for what was redacted in another task, whose events this one does not have.
+/// The marker in a frame for a text that was redacted in another task, whose events this one does not have.
 const MARKER_OF_OTHERS: &str = "[redacted]";
 
 impl FrameRedactions {
-    /// Sets what was redacted in the frames of all tasks.
+    /// Sets the redactions in the frames of all tasks.
     pub fn set_elsewhere(&mut self, elsewhere: Option<&Arc<RedactedDigests>>) {
         let elsewhere = elsewhere.filter(|elsewhere| elsewhere.knows_prompts());
         let is_same = match (&self.elsewhere, elsewhere) {
@@ -109,7 +109,7 @@ impl FrameRedactions {
     fn without_values(&self, name: &str, value: &[u8]) -> Option<Vec<u8>> {
         let mut redacted: Option<Vec<u8>> = None;
         for (extent, marker, values) in &self.values {
-            // By the model a conversation is told from others that begin alike; nobody said it in a message.
+            // The model distinguishes conversations that begin alike, and it is no text of a message.
             if *extent == Extent::Whole && name == "model" {
                 continue;
             }
@@ -139,13 +139,13 @@ impl FrameRedactions {
 }
 
 impl Log {
-    /// Returns what was redacted of the frames of this task and of those that it continues; `members` are those that its own frames
-    /// have, if there are any.
+    /// Returns the redactions in the frames of this task and of those that it continues; `members` are those of
+    /// its own frames, if there are any.
     pub(super) fn frame_redactions(
         &self,
         mut members: Option<RedactedMembers>,
     ) -> Result<FrameRedactions, LogError> {
-        /// Further back than this, clients no longer send what was said.
+        /// The most ancestors that are read: clients no longer send the texts of earlier ones.
         const MAX_DEPTH: usize = 32;
         let mut redactions = FrameRedactions::default();
         redactions.add_values(&self.events)?;

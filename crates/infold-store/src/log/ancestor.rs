@@ -218,7 +218,8 @@ impl Ancestor {
     }
 }
 
-/// Checks that a file has all that its sidecar knows; if not, what it has is found out by deriving it.
+/// Checks that a file has everything that its sidecar covers; if it has not, the sidecar has to be derived
+/// again.
 fn check_file_length(file: &Growing, end: u64) -> Result<(), LogError> {
     if file.len() < end {
         Err(behind(file.path().with_extension("idx")))

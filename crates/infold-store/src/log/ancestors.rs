@@ -20,7 +20,7 @@ pub(super) struct Ancestors {
     nesting: u32,
 }
 
-/// So many are open at a time: what is asked for is at the beginning, at the end, or at the one next to that.
+/// The most logs that are open at a time: look-ups concern the beginning, the end, or the log next to that.
 const MAX_OPEN: usize = 3;
 /// A damaged sidecar is found while another is derived, and so on: further than this only a repair helps.
 const MAX_NESTING: u32 = 16;
@@ -29,7 +29,7 @@ impl Ancestors {
     /// How many files are open at most.
     pub const MAX_DESCRIPTORS: u64 = 5 * MAX_OPEN as u64;
 
-    /// One more derivation is under way; says how many are.
+    /// Counts one more nested derivation; returns the depth.
     fn enter(&mut self) -> u32 {
         self.nesting += 1;
         self.nesting
@@ -57,7 +57,7 @@ impl Ancestors {
 }
 
 impl Lineage {
-    /// Asks an ancestor for something. If its sidecars cannot be used, they are derived first.
+    /// Runs a look-up on an ancestor. If its sidecars cannot be used, they are derived first.
     pub(super) fn with<T>(
         &self,
         index: usize,
@@ -67,7 +67,8 @@ impl Lineage {
             Err(error) if error.is_of_sidecar() => self.derive_older(index)?,
             asked => return asked,
         }
-        // They were behind; or a record in their middle is damaged, which is met again.
+        // The sidecars were behind; or a record in their middle is damaged, which the second look-up finds
+        // again.
         self.derive(index, Access::Read)?;
         match self.ask(index, &ask) {
             Err(error) if error.is_of_sidecar() => self.derive(index, Access::Rederive)?,
@@ -94,9 +95,10 @@ impl Lineage {
         answer
     }
 
-    /// Derives the sidecars of all that an ancestor continues and that lack theirs.
+    /// Derives the sidecars of the ancestors of an ancestor that lack theirs.
     ///
-    /// The oldest come first: what is derived asks those before it, and none of them has to be derived for that.
+    /// The oldest come first: a derivation looks up entries of older tasks, which then need no derivation
+    /// themselves.
     fn derive_older(&self, index: usize) -> Result<(), LogError> {
         let mut last = index;
         while self.link(last + 1)?.is_some() {

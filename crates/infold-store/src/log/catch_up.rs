@@ -1,4 +1,4 @@
-//! A log as its files have it: what the sidecars do not know is read, and derived.
+//! Reads the part of a log that its sidecars lack, and derives it.
 
 use infold_log::{EventId, Past as _, Point, Record, State};
 use infold_wire::Message;
@@ -15,7 +15,7 @@ use crate::table::{Fixed as _, Table};
 use crate::{Log, LogError, stored};
 
 impl Log {
-    /// Brings the sidecars up to the files, or up to a point of them, reading only what they do not know.
+    /// Updates the sidecars to the files, or to a point of them, reading only the part that they lack.
     pub(super) fn catch_up(&mut self, end: Option<Point>) -> Result<Tail, LogError> {
         let known = self.trusted().and_then(|(at, missing)| {
             self.resume(at)?;
@@ -26,7 +26,7 @@ impl Log {
             Ok(Tail { missing, ..tail })
         });
         match caught_up {
-            // A broken sidecar is no loss: all of it is derived anew.
+            // A broken sidecar is no loss, because all of it can be derived again.
             Err(error) if error.is_of_sidecar() => {
                 self.resume(self.base)?;
                 self.merge(end)
@@ -35,13 +35,13 @@ impl Log {
         }
     }
 
-    /// Forgets what was appended after a point, which the sidecars on disk know, and cut off again.
+    /// Removes the entries after a point, which the sidecars on disk cover, and which were cut off again.
     pub(crate) fn roll_back(&mut self, at: Point) -> Result<(), LogError> {
         self.resume(at)?;
         self.trim()
     }
 
-    /// Takes up the log at a point that the sidecars know, and forgets what they hold beyond.
+    /// Resumes the log at a point that the sidecars cover, and drops their later entries.
     fn resume(&mut self, at: Point) -> Result<(), LogError> {
         self.entries.cut(at.seq)?;
         self.marks.cut(at.event)?;
@@ -97,7 +97,7 @@ impl Log {
         {
             seq = seq.min(line.after.max(self.base.seq));
         }
-        // One that is damaged among those that were read by the way is not left for others to find.
+        // Check the records read on the way, so that damage to one is reported here.
         self.entries.check_read()?;
         self.marks.check_read()?;
         Ok((Point { seq, event }, missing))

@@ -9,12 +9,12 @@ use crate::file::Access;
 use crate::table::Table;
 use crate::{Log, LogError};
 
-/// How the sidecars on disk differ from those that were derived anew.
+/// The differences between the sidecars on disk and newly derived ones.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
-    /// Lines that are not what was written.
+    /// Lines that differ from what was written.
     pub damaged: Vec<LogError>,
-    /// Sidecars that do not follow from the log.
+    /// Sidecars that differ from the log.
     pub stale: Vec<&'static str>,
     /// Lines that only the sidecars know.
     pub missing: MissingLines,

@@ -28,15 +28,15 @@ impl Log {
         name.trim_start_matches('.').parse().ok()
     }
 
-    /// Returns what was last recorded of the files of a workspace.
+    /// Returns the last recorded state of the files of a workspace.
     pub fn last_files(&self) -> Result<Option<FilesAt>, LogError> {
         self.files_up_to(self.state().at().event)
     }
 
-    /// Returns what was recorded of the files at a target; none if nothing was recorded before.
+    /// Returns the recorded state of the files at a target; none if nothing was recorded before.
     ///
-    /// The files of a message are those of the last snapshot before the next message. Where the files were changed behind it
-    /// by a rewind, undo or redo, they are those before.
+    /// The files of a message are those of the last snapshot before the next message. If a rewind, undo or redo
+    /// changed the files after the message, they are those before that change.
     pub fn files_of(&self, side: Side, target: Target) -> Result<Option<FilesAt>, StepError> {
         let Point { event, .. } = steer::locate(self.state(), side, target, self)?;
         let (Target::Message(seq), Side::To) = (target, side) else {
@@ -68,8 +68,9 @@ impl Log {
         Ok(found)
     }
 
-    /// Returns the target that is meant by one which names a message: right after the checkpoint that shows its effect, if
-    /// nothing but facts stands between. A fork that ended before it would begin with the files of the message before.
+    /// Returns the target for one that names a message: right after the checkpoint that shows its effect, if
+    /// only facts are in between. A fork that ended before the checkpoint would begin with the files of the
+    /// message before.
     pub fn with_checkpoint(&self, target: Target) -> Result<Target, LogError> {
         let Target::Message(seq) = target else {
             return Ok(target);
@@ -90,7 +91,7 @@ impl Log {
         Ok(meant)
     }
 
-    /// Returns what was last recorded of the files up to an event.
+    /// Returns the last recorded state of the files up to an event.
     pub fn files_up_to(&self, event: u64) -> Result<Option<FilesAt>, LogError> {
         let mut event = event;
         while let Some(id) = EventId::new(event) {
@@ -103,7 +104,7 @@ impl Log {
                 };
                 return Ok(files_at(&self.event(newest)?.what, newest, holder));
             }
-            // Nothing in the task that holds it: in the one that this task continues.
+            // The task that holds the event recorded nothing, so look in the one that it continues.
             event = match held {
                 Some(held) => self.lineage.link(held + 1)?.map_or(0, |next| next.at.event),
                 None => self.base.event,
@@ -146,7 +147,7 @@ impl Log {
             if is_own {
                 highest = line.number;
             }
-            // Those of a task are numbered in order, and before them stand those of the task that it continues.
+            // The checkpoints of a task are numbered in order, after those of the task that it continues.
             !is_own && files.event.get() > self.base.event
         })?;
         Ok(highest)
@@ -154,7 +155,7 @@ impl Log {
 
     /// Returns whether a restoration with this id is recorded. It is one of the last things that were.
     pub fn has_restored(&self, id: &str) -> Result<bool, LogError> {
-        /// So many snapshots may have been taken since, while the restoration was cut off.
+        /// The most snapshots that are searched, which may have been taken since the restoration was cut off.
         const MAX_SEARCHED: usize = 1000;
         let mut next = self.last_files()?;
         for _ in 0..MAX_SEARCHED {

@@ -11,11 +11,11 @@ use crate::{Log, LogError};
 /// A state is kept after so many events at least, so that it is found without applying more than these.
 const MIN_EVENTS_BETWEEN_SNAPSHOTS: u64 = 32;
 
-/// So many states that are the same as an earlier one lie on the way to one that is kept.
+/// The most references from a state to an earlier equal one that are followed to a stored state.
 const MAX_HOPS: usize = 4;
 
 impl Log {
-    /// Drops what the sidecars hold beyond their last good record.
+    /// Removes the records of the sidecars after their last valid one.
     pub(crate) fn trim(&mut self) -> Result<(), LogError> {
         self.states.trim()?;
         self.entries.trim()?;
@@ -97,7 +97,8 @@ impl Log {
         Ok(())
     }
 
-    /// Decides where what is shown after an event is found again; the newest snapshot is that of the event `snapshot`.
+    /// Decides where the view after an event is found later; the newest snapshot is that of the event
+    /// `snapshot`.
     fn base_of(
         &mut self,
         line: &EventLine,
@@ -147,7 +148,7 @@ impl Log {
                 rounds.hear(seq, &self.parsed(seq, &bytes)?.facts(), tied);
             }
             let change = self.last_change()?;
-            // Undoing a rewind hides what was said since, so an output may go on behind one.
+            // Undoing a rewind hides the messages since, so an output may continue after one.
             let step_since = change > 0 && {
                 let mark = self.marks.get(change)?.mark;
                 mark.after >= last.get() && !mark.rewinds
@@ -185,7 +186,7 @@ impl Log {
         Ok(point.filter(|point| point.seq <= seq && point.event <= event))
     }
 
-    /// The point by which what is shown after an event is found again, if it is that of an earlier point.
+    /// Returns the point with the same view as that after an event, if it is an earlier one.
     fn same_as(&self, point: Point, what: &What, shown: &Shown) -> Result<Option<Point>, LogError> {
         let Some(near) = self.near(point)? else {
             return Ok(None);
@@ -195,10 +196,10 @@ impl Log {
         Ok(Some(near).filter(|_| is_exact || self.shown(near).is_ok_and(|same| same == *shown)))
     }
 
-    /// The same state by the point that it goes back to itself, if it is found there in a few hops.
+    /// Returns the point that a point refers to, if it is found in a few hops.
     ///
-    /// A state that is the same as one that is the same as another … would be looked for
-    /// all the way back, in hops that add up over thousands of rewinds.
+    /// Without the limit, chains of references would be followed all the way back, in hops that add up over
+    /// thousands of rewinds.
     fn near(&self, point: Point) -> Result<Option<Point>, LogError> {
         let mut point = point;
         let own = self.base.event + 1;

@@ -1,4 +1,4 @@
-//! Single lines of a log, checked against what the sidecars know of them.
+//! Reads single lines of a log, and checks them against the sidecars.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::{LogError, stored};
 /// How much of a file is read at once.
 const PIECE: u64 = 256 << 10;
 
-/// Where a line stands in its file, and its checksum; its line break counts.
+/// The position of a line in its file, and its checksum, both including its line break.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinePlace {
     pub offset: u64,
@@ -59,7 +59,7 @@ pub(super) fn read_message(
     Ok(line)
 }
 
-/// Returns what a message came to, if it was redacted.
+/// Returns the original digest of a message, if it was redacted.
 pub(super) fn read_original(
     file: &Growing,
     seq: Seq,
@@ -166,7 +166,7 @@ impl Group {
         while next <= to {
             let one = entry(next)?;
             let line_end = one.offset + u64::from(one.len);
-            // Each line starts where the one before it ends, or the entries are not of one file.
+            // Each line starts at the end of the one before it, or the entries belong to different files.
             if one.offset != end || next > from && line_end - first.offset > PIECE {
                 break;
             }

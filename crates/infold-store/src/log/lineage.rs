@@ -1,4 +1,4 @@
-//! The tasks that a fork continues, newest first, kept beside its log (`lineage.idx`).
+//! The tasks that a fork continues, newest first, in a file beside its log (`lineage.idx`).
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -59,7 +59,8 @@ struct Links {
 
 const NAME: &str = "lineage.idx";
 const MAGIC: u64 = u64::from_le_bytes(*b"infoldl1");
-/// So many links are kept beside a log, which fills one block of a disk. The last one's own sidecar has those before it.
+/// The most links in the file beside a log, so that it fills one block of a disk. The sidecar of the last one
+/// has those before it.
 const MAX_KEPT_LINKS: usize = 120;
 
 impl Lineage {
@@ -68,7 +69,7 @@ impl Lineage {
         Lineage::new(TaskDirs::none(), Links::default())
     }
 
-    /// The lineage of the task in `dir`, whose first event says what it continues.
+    /// Opens the lineage of the task in `dir`, whose first event names its parent.
     pub fn open(
         dir: &Path,
         task: &str,
@@ -155,8 +156,8 @@ impl Lineage {
         Ok(Ancestor::new(link.task, dir, base, link.end))
     }
 
-    /// Looks whether an ancestor continues what the list says. If not, the list is of another time than the logs,
-    /// and those behind it are looked up there.
+    /// Checks whether an ancestor continues the task that the list says. If not, the list is older or newer
+    /// than the logs, and the ancestors after it are looked up in the logs.
     pub(super) fn check_link(&self, index: usize) -> Result<(), LogError> {
         let link = self.link(index)?.ok_or_else(|| not_here("of unknown id"))?;
         let next = self.link(index + 1)?;
@@ -171,7 +172,7 @@ impl Lineage {
         let (mut at, mut found) = (at, None);
         for index in 0.. {
             let Some(link) = self.link(index)? else { break };
-            // The first event of the task before only says where it goes on from.
+            // The first event of the task before only names the point that it continues from.
             if at.seq > link.at.seq || at.event > link.at.event + 1 {
                 break;
             }
@@ -216,7 +217,7 @@ impl Lineage {
         Ok(())
     }
 
-    /// Finds out what the last known ancestor continues.
+    /// Looks up the parent of the last known ancestor.
     fn extend(&self) -> Result<(), LogError> {
         let links = self.links.borrow();
         let Some(last) = links.list().last().copied() else {
@@ -323,10 +324,11 @@ impl Log {
         self.lineage.check()
     }
 
-    /// Checks that no entry at the point from which it continues another task is newer than the fork itself: times do
-    /// not go back in a log, so such an entry was written after others had been lost.
+    /// Checks that no entry at the point from which it continues another task is newer than the fork itself:
+    /// times in a log do not decrease, so such an entry was written after others had been lost.
     ///
-    /// A clock that was wrong by more than a minute looks the same. Ask only if something else is wrong as well.
+    /// A clock that was wrong by more than a minute has the same effect, so call this only if something else is
+    /// wrong as well.
     pub(crate) fn check_fork_time(&self) -> Result<(), LogError> {
         let Some((parent, first)) = self.lineage.link(0)?.zip(EventId::new(self.own().event))
         else {

@@ -1,4 +1,5 @@
-//! Messages, events and what the index knows of them, by number: the log's own, and those of tasks that it continues.
+//! Looks up messages, events and their index entries by number, in the log and in those of tasks that it
+//! continues.
 
 use std::fs;
 use std::io;
@@ -20,7 +21,7 @@ use crate::{Log, LogError};
 pub(super) enum StateSource {
     /// Nothing: the event is applied to the state before it.
     Before,
-    /// It is the same as at an earlier point.
+    /// The view equals that at an earlier point.
     Same(Point),
     /// The view state itself.
     Shown(Shown),
@@ -38,8 +39,8 @@ impl Log {
         }
     }
 
-    /// Returns the digest of what a message said that was redacted since, none if that was nothing; and none at all if it is
-    /// what came.
+    /// Returns the digest of the original content of a redacted message, none if that was empty; and none at
+    /// all if the message is unchanged.
     pub fn redacted(&self, seq: Seq) -> Result<Option<Original>, LogError> {
         match self.ancestor_of(seq.get(), |point| point.seq)? {
             Some(held) => self.lineage.with(held, |one| one.redacted(seq)),
@@ -90,8 +91,8 @@ impl Log {
         Ok(names)
     }
 
-    /// Returns what copies of what was redacted in this task are recognised by, and digests of redacted names and keys of pushes, each
-    /// with its event. All of the log's own events are read.
+    /// Returns the digests by which copies of this task's redacted texts are recognised, and those of redacted
+    /// names and keys of pushes, each with its event. All of the log's own events are read.
     pub fn redactions(&self) -> Result<TaskRedactions, LogError> {
         let mut all = TaskRedactions::default();
         each_redaction(&self.events, |id, redact| {
@@ -169,7 +170,7 @@ impl Log {
         }
     }
 
-    /// The last message before an event, and what is kept of the state after it.
+    /// Returns the last message before an event, and the stored part of the state after it.
     pub(super) fn kept(&self, event: u64) -> Result<(u64, StateSource), LogError> {
         match self.ancestor_of(event, |point| point.event)? {
             Some(held) => self.lineage.with(held, |one| one.kept(event)),
@@ -223,7 +224,8 @@ impl Log {
         Ok(self.rederived.get().expect("it was set above"))
     }
 
-    /// Writes the sidecars anew if one of them turned out to be damaged in its middle. Only who writes may.
+    /// Rewrites the sidecars if one of them turned out to be damaged in its middle. Only a writer may call
+    /// this.
     pub(crate) fn renew_damaged_sidecars(&self) -> Result<(), LogError> {
         if self.rederived.get().is_none() {
             return Ok(());

@@ -17,7 +17,7 @@ impl Past for Log {
     }
 
     fn shown(&self, point: Point) -> Result<Shown, LogError> {
-        // A state that is the same as an earlier one leads there; what came after it is applied on the way back.
+        // A state that equals an earlier one refers to it; later events are applied on the way back.
         let mut pending = Vec::new();
         let mut target = point;
         let mut shown = loop {

@@ -1,4 +1,5 @@
-//! The sidecar of states (`states.idx`): what was shown after some events, so that it is found without replaying the log.
+//! The sidecar of states (`states.idx`): the view after some events, so that it is found without replaying the
+//! log.
 
 use std::path::PathBuf;
 
@@ -23,7 +24,7 @@ impl States {
     pub fn open(path: PathBuf, access: Access) -> Result<States, LogError> {
         Ok(States {
             file: match access {
-                // States that are derived anew stay in memory: they are small beside the log.
+                // States that are derived again stay in memory, because they are small compared to the log.
                 Access::Rederive => Growing::missing(path),
                 _ => Growing::open_derived(path, access)?,
             },
@@ -41,7 +42,7 @@ impl States {
         self.file.reopen()
     }
 
-    /// Keeps what was shown after an event.
+    /// Stores the view after an event.
     pub fn push(&mut self, event: u64, shown: &Shown) -> Base {
         let mut bytes = snapshot::encode(shown);
         let sum = checksum(event, &bytes);
@@ -54,7 +55,7 @@ impl States {
         }
     }
 
-    /// Returns what was shown after an event, if that is what lies there.
+    /// Returns the view after an event, if it is stored at this place.
     pub fn get(&self, event: u64, offset: u64, len: u64) -> Result<Shown, LogError> {
         let bytes = match offset.checked_sub(self.file.len()) {
             Some(at) => {
@@ -72,7 +73,7 @@ impl States {
             .ok_or_else(damaged)
     }
 
-    /// Writes what waits.
+    /// Writes the pending states.
     pub fn flush(&mut self) -> Result<(), LogError> {
         if self.tail.is_empty() {
             return self.file.make();
@@ -82,13 +83,13 @@ impl States {
         Ok(())
     }
 
-    /// Shortens the file to what is in use.
+    /// Truncates the file to the part in use.
     pub fn trim(&mut self) -> Result<(), LogError> {
         let end = self.file.len();
         self.file.cut(end)
     }
 
-    /// Forgets what lies beyond `end`; new snapshots overwrite it.
+    /// Drops the states after `end`; new ones overwrite them.
     pub fn cut(&mut self, end: u64) {
         self.tail.clear();
         self.file.forget(end);

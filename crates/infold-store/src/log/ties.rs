@@ -9,7 +9,7 @@ use memchr::memmem::Finder;
 use crate::entry::MessageEntry;
 use crate::{Log, LogError};
 
-/// So many messages at the end of a fold are looked at for the other half of a new one.
+/// The most messages at the end of a fold that are searched for the counterpart of a new one.
 const MAX_FOLDED_LOOKED_AT: usize = 256;
 
 /// Finds ids in messages.
@@ -31,7 +31,7 @@ pub(crate) struct Ahead<'a, M> {
     pub log: &'a Log,
     /// The messages as they came,
     pub messages: &'a [M],
-    /// and what the index will know of them.
+    /// and their new index entries.
     pub added: &'a [MessageEntry],
 }
 
@@ -70,8 +70,8 @@ impl<M: AsRef<[u8]>> Ahead<'_, M> {
         }
     }
 
-    /// The newest fold, if it or an older one hides what the message behind these is the other half of:
-    /// one without the other would be refused.
+    /// Returns the newest fold, if it or an older one hides the counterpart of the message after these:
+    /// providers refuse one without the other.
     pub fn hidden_by(&self, rounds: &Rounds, facts: &Facts) -> Result<Option<EventId>, LogError> {
         let ids = rounds.unresolved(facts);
         if ids.is_empty() {

@@ -11,7 +11,7 @@ use crate::file::{self, Access};
 use crate::{Contexts, InEffect, Log, LogError, Metadata, Registry, TaskError, TaskRow};
 
 impl Metadata {
-    /// Reads the metadata of a task; damage is told also where the file is missing or belongs to another task.
+    /// Checks the metadata of a task; a missing file, or one of another task, counts as damage.
     pub(crate) fn check(dir: &Path, id: Uuid) -> Result<(), LogError> {
         let path = dir.join(Metadata::NAME);
         if !path.exists() {
@@ -91,7 +91,7 @@ impl Contexts {
                 user: row.user,
                 agent: row.agent,
                 cwd: row.cwd,
-                // The registry does not tell what was chosen from what was assumed.
+                // The registry does not distinguish chosen values from defaults.
                 in_effect: InEffect {
                     model: row.model,
                     context_length: row.context_length,

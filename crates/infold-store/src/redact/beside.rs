@@ -1,4 +1,5 @@
-//! Writes anew what is kept beside messages and events: frames, what an import kept, metadata; and plans what changes in the databases.
+//! Rewrites the files beside messages and events (frames, the imported transcript, metadata), and plans the
+//! changes in the databases.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -33,8 +34,8 @@ impl Rewrite<'_> {
         self.metadata(one, text, to)
     }
 
-    /// What stood around messages. Of a message that goes, what was said there goes too; the model stays, by which a conversation is told
-    /// from others that begin alike.
+    /// Redacts frames. For a message redacted as a whole, its texts are removed from them; the model stays,
+    /// because it distinguishes conversations that begin alike.
     fn frames(
         &self,
         one: &FamilyMember,
@@ -43,7 +44,7 @@ impl Rewrite<'_> {
     ) -> Result<(), TaskError> {
         let is_whole = self.extent == Extent::Whole;
         let is_collecting = self.values.is_collecting.replace(true);
-        // Words of whole messages stand in the prompts of others by chance.
+        // Words of redacted messages may occur in the prompts of other tasks by chance.
         self.values.is_in_prompt.set(!is_whole);
         let done = self.lines(one, "frames.jsonl", to, text, |line, text| {
             let Ok(json) = Json::parse(line) else {
@@ -75,7 +76,7 @@ impl Rewrite<'_> {
         done
     }
 
-    /// What a transcript held beside its messages.
+    /// Redacts the data that an imported transcript held beside its messages.
     fn imported(
         &self,
         one: &FamilyMember,
@@ -118,7 +119,8 @@ impl Rewrite<'_> {
         Ok(out.finish()?)
     }
 
-    /// What is said of the task itself, which nobody made of a message.
+    /// Redacts the metadata of the task. Redactions of whole messages skip it, because it is not derived from
+    /// messages.
     fn metadata(
         &self,
         one: &FamilyMember,
@@ -168,7 +170,7 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// Writes a file of lines anew, if a line of it changes.
+    /// Rewrites a file of lines, if one of them changes.
     fn lines(
         &self,
         one: &FamilyMember,
@@ -194,7 +196,7 @@ impl Rewrite<'_> {
         Ok(out.finish()?)
     }
 
-    /// Plans what changes in the databases.
+    /// Plans the changes in the databases.
     pub fn stage_rows(&self, plan: &mut RedactionPlan) -> Result<(), TaskError> {
         for (at, one) in self.family.iter().enumerate() {
             let mut text = self.texts(at);
@@ -204,7 +206,7 @@ impl Rewrite<'_> {
             let Some(row) = row else {
                 continue;
             };
-            // What was made of messages.
+            // These columns are derived from messages.
             let mut columns = vec![("title", row.title), ("error_message", row.error_message)];
             if self.extent == Extent::Matches {
                 columns.extend([
@@ -263,9 +265,9 @@ fn is_ours(said: &str) -> bool {
     matches!(said, "proxy" | "named" | "session")
 }
 
-/// A file of lines on its way; kept only if it is not what it was.
+/// A rewritten file of lines, which is kept only if it differs from the old one.
 struct NewFile {
-    /// None if nothing is to be written.
+    /// None if this is a dry run.
     out: Option<(PathBuf, BufWriter<File>)>,
     is_changed: bool,
 }
@@ -305,7 +307,7 @@ impl NewFile {
     }
 }
 
-/// Adds to a frame what its redacted members said, as fingerprints; those of an earlier redaction stay.
+/// Adds the fingerprints of redacted members to a frame; those of an earlier redaction stay.
 fn with_originals(line: &mut Vec<u8>, earlier: Option<Json<'_>>, new: Vec<(String, String)>) {
     let is_known = |name: &str| earlier.is_some_and(|earlier| earlier.get(name).is_some());
     let new: Vec<String> = new
@@ -317,7 +319,7 @@ fn with_originals(line: &mut Vec<u8>, earlier: Option<Json<'_>>, new: Vec<(Strin
         return;
     }
     let new = new.join(",");
-    // It stands last in its line, so the line ends with its brace and that of the line.
+    // It is the last member of its line, so the line ends with its brace and that of the line.
     let (cut, text) = match earlier {
         Some(_) => (2, format!(",{new}}}}}")),
         None => (1, format!(",\"redacted\":{{{new}}}}}")),

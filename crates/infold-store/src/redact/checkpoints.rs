@@ -1,4 +1,4 @@
-//! What checkpoints hold of what goes: files that were kept with it, in all snapshots of the workspaces of these tasks.
+//! Finds redacted texts in checkpoints: files with such texts, in all snapshots of the workspaces of the tasks.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::lines::Lines;
 use crate::redacted_lines::{LineIndex, RedactedLine};
 use crate::{Contexts, TaskError, stored};
 
-/// A file that goes from checkpoints.
+/// A file that is removed from checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedactedFile {
     /// The workspace.
@@ -26,19 +26,21 @@ pub struct RedactedFile {
     pub snapshots: usize,
 }
 
-/// What is found in checkpoints.
+/// The parts of checkpoints that a redaction removes.
 #[derive(Debug, Default)]
 pub struct FoundInCheckpoints {
-    /// By what it is taken out.
+    /// The blobs to remove.
     pub blobs: Vec<BlobId>,
-    /// The same for people.
+    /// The files of these blobs, to show to the user.
     pub files: Vec<RedactedFile>,
-    /// What goes whole: damaged repositories, and those of a workspace whose path has a match.
+    /// Directories that are removed as a whole: damaged repositories, and those of a workspace whose path has a
+    /// match.
     pub removed: Vec<PathBuf>,
 }
 
 impl Contexts {
-    /// Finds what goes from the checkpoints of the workspaces of a family, whichever task they are of.
+    /// Finds what to remove from the checkpoints of the workspaces of a family, whichever of its tasks they
+    /// belong to.
     pub(super) fn find_in_checkpoints(
         &self,
         family: &Family,

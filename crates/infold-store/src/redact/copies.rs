@@ -1,4 +1,4 @@
-//! Files of a task that hold copies of what its messages say, and follow from the log or are of no use without it.
+//! Files of a task that contain copies of its messages, and are derived from the log or useless without it.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -12,7 +12,7 @@ use crate::dirs::PLACES;
 use crate::file::files;
 use crate::{Contexts, LogError, lock};
 
-/// Those that are derived anew, and those that served a step that is over.
+/// Files that can be derived again, and files of steps that have ended.
 const COPIES: [&str; 15] = [
     "messages.idx",
     "events.idx",
@@ -48,15 +48,15 @@ pub fn remove(dir: &Path) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Files of a task that go with any redaction and cannot be derived anew: torn bytes that were set aside, a request that failed, a reply
-/// that was not delivered.
+/// Returns the files of a task that any redaction removes, and that cannot be derived again: torn bytes that
+/// were set aside, a request that failed, a reply that was not delivered.
 pub fn unrecoverable(dir: &Path) -> Result<Vec<PathBuf>, LogError> {
     files(dir, |name| {
         name.starts_with("torn-") || matches!(name, "request.json" | "reply.json")
     })
 }
 
-/// Files of a task that hold some of what goes, and do not follow from its log.
+/// Returns the files of a task that contain redacted texts, and are not derived from its log.
 pub fn holding(dir: &Path, find: Find<'_>) -> Result<Vec<PathBuf>, LogError> {
     let paths = files(dir, |name| {
         let is_working_file = matches!(
@@ -79,8 +79,8 @@ pub fn holding(dir: &Path, find: Find<'_>) -> Result<Vec<PathBuf>, LogError> {
     Ok(found)
 }
 
-/// Returns what holds a match and is no task: damaged databases that were set aside, and remains of tasks that were removed or never
-/// published.
+/// Returns paths with a match that belong to no task: damaged databases that were set aside, and remains of
+/// tasks that were removed or never published.
 pub fn leftovers(contexts: &Contexts, find: Find<'_>) -> Result<Vec<PathBuf>, LogError> {
     let mut found = Vec::new();
     for path in files(contexts.root(), |name| name.starts_with("torn-"))? {
@@ -119,7 +119,7 @@ fn holds(path: &Path, find: Find<'_>) -> Result<bool, LogError> {
         return Ok(false);
     }
     let mut file = match File::open(path) {
-        // It served a step that ended meanwhile.
+        // The step that used it ended meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         opened => opened.map_err(fail)?,
     };

@@ -1,4 +1,4 @@
-//! What copies of redacted messages are recognised by that have another form.
+//! Digests and lines by which copies of redacted messages are recognised in another form.
 
 use std::collections::BTreeSet;
 
@@ -23,9 +23,9 @@ const MIN_CODE_BYTES: usize = 12;
 /// Tells which texts of redacted messages a copy is recognised by.
 #[derive(Clone, Copy)]
 pub enum KnownTexts<'a> {
-    /// Those with a match.
+    /// Texts with a match.
     Matches(Find<'a>),
-    /// Those that no other message has.
+    /// Texts with words that no other message has.
     Words(&'a Words),
 }
 
@@ -60,7 +60,8 @@ impl KnownTexts<'_> {
         }
     }
 
-    /// Calls `take` with the codes of what goes: words with letters and digits, as keys and passwords are.
+    /// Calls `take` with the codes in redacted texts: words with letters and digits, such as keys and
+    /// passwords.
     fn each_code(&self, text: &str, take: &mut dyn FnMut(&str)) {
         match self {
             KnownTexts::Matches(find) => {
@@ -85,7 +86,7 @@ fn codes(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Collects what copies of messages are recognised by.
+/// Collects the digests and lines by which copies of messages are recognised.
 pub struct FormCollector<'a> {
     known: KnownTexts<'a>,
     values: &'a FoundValues,
@@ -106,7 +107,7 @@ impl<'a> FormCollector<'a> {
         }
     }
 
-    /// Adds what a message is recognised by, given as it came and as it is since.
+    /// Adds the digests and lines of a message, given in its original and in its redacted form.
     pub fn add(&mut self, seq: Seq, came: &[u8], redacted: &[u8]) -> Result<(), MessageError> {
         let mut contents = BTreeSet::new();
         let mut lines: Vec<RedactedLine> = Vec::new();
@@ -145,7 +146,7 @@ impl<'a> FormCollector<'a> {
     ) -> Result<(), MessageError> {
         let (came, redacted) = (message_parts(came)?, message_parts(redacted)?);
         let is_gone = |part: &MessagePart| match self.known {
-            // A pattern may match in what stands around them too.
+            // A pattern may also match in the text around them.
             KnownTexts::Matches(_) => !redacted.contains(part),
             KnownTexts::Words(words) => words.has_text(part.text()),
         };

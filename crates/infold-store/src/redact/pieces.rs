@@ -2,8 +2,9 @@
 
 use infold_wire::{Message, MessageError, digest};
 
-/// Messages in a row that a client may send as pieces of one output: they are known by what they say together, which cannot be told any more
-/// once one of them is redacted. So each from there on is marked with what was said up to it.
+/// Consecutive messages that a client may send as pieces of one output: they are recognised by their joined
+/// content, which cannot be computed any more once one of them is redacted. So each from there on is marked
+/// with the digest of the content up to it.
 #[derive(Default)]
 pub struct Pieces {
     bodies: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Writes the files of tasks anew, without what goes.
+//! Rewrites the files of tasks without the redacted texts.
 
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
@@ -23,10 +23,10 @@ use crate::writer::heading_start;
 use crate::writer::mask_text;
 use crate::{Contexts, EventLine, Log, LogError, TaskError, What, file, stand_in_tokens, time};
 
-/// What stands before each line of an excerpt that was said in a message.
+/// The prefix of each line of an excerpt that quotes a message.
 const QUOTED: &str = "> ";
 
-/// How the tasks of a family are written anew.
+/// The context in which the tasks of a family are rewritten.
 pub struct Rewrite<'a> {
     pub contexts: &'a Contexts,
     pub family: &'a Family,
@@ -45,9 +45,9 @@ pub struct Rewrite<'a> {
 pub struct Staged {
     /// The event that says so; none if nothing changes.
     pub event: Option<u64>,
-    /// How many texts beside messages lost something.
+    /// The number of redacted texts outside messages.
     pub texts: u64,
-    /// How many matches were left in texts beside messages.
+    /// The number of remaining matches in texts outside messages.
     pub left: usize,
     /// Names in the conversation index that change, in the form in which they are kept then.
     pub names: Vec<String>,
@@ -81,7 +81,7 @@ impl<'a> Rewrite<'a> {
         Ok(rewrite)
     }
 
-    /// Says what would be written in the place of a task's files. Nothing is.
+    /// Returns the changes to a task's files. Nothing is written.
     pub fn preview(&self, at: usize) -> Result<Staged, TaskError> {
         let one = &self.family[at];
         let (log, _) = Log::open(&one.dir, Access::Read, &self.contexts.dirs())?;
@@ -96,13 +96,13 @@ impl<'a> Rewrite<'a> {
         })
     }
 
-    /// Writes what takes the place of a task's files.
+    /// Writes the new files of a task.
     pub fn stage(&self, at: usize, staging: &Staging) -> Result<Staged, TaskError> {
         let one = &self.family[at];
         let (log, _) = Log::open(&one.dir, Access::Read, &self.contexts.dirs())?;
         let to = staging.of_task(one.task)?;
         let mut text = self.texts(at);
-        // Words of whole messages are known as such only in what is replaced of them in frames.
+        // Words of redacted messages are recorded as values only when they are replaced in frames.
         self.values
             .is_collecting
             .set(self.extent == Extent::Matches);
@@ -151,7 +151,7 @@ impl<'a> Rewrite<'a> {
         TextRedactor::new(self.find, marker(self.events[at]), self.extent)
     }
 
-    /// What takes the place of a message.
+    /// Returns the redacted form of a message.
     pub fn redacted(
         &self,
         body: &[u8],
@@ -166,7 +166,7 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// Writes `messages.jsonl` anew; returns what the messages came to that changed.
+    /// Rewrites `messages.jsonl`; returns the original digests of the changed messages.
     fn messages(
         &self,
         one: &FamilyMember,
@@ -229,7 +229,7 @@ impl<'a> Rewrite<'a> {
         Ok(originals)
     }
 
-    /// The lines of `events.jsonl`, without what goes.
+    /// Returns the lines of `events.jsonl` without the redacted texts.
     fn events(
         &self,
         one: &FamilyMember,
@@ -424,7 +424,7 @@ impl<'a> Rewrite<'a> {
         out
     }
 
-    /// A mask: its stub without what goes, and where the part is in the message now.
+    /// Returns a mask whose stub is redacted, for the new position of its part in the message.
     fn mask(
         &self,
         one: &FamilyMember,
@@ -483,7 +483,7 @@ fn said_in(stub: Json<'_>) -> String {
     said
 }
 
-/// What the model was told of a refused call may quote its arguments.
+/// Redacts the text sent to the model for a refused call: it may quote the arguments of the call.
 fn redact_refusal(refusal: RefusalLine, text: &mut TextRedactor<'_>) -> RefusalLine {
     RefusalLine {
         told: text.replaced(&refusal.told).unwrap_or(refusal.told),

@@ -27,24 +27,24 @@ const PLAN: &str = "plan.json";
 #[derive(Debug)]
 pub struct Staging {
     dir: PathBuf,
-    /// It is locked as long as this is open.
+    /// It is locked as long as this file is open.
     _lock: File,
 }
 
-/// The changes of a redaction beside new files. It contains none of the redacted text.
+/// The changes of a redaction other than new files. It contains none of the redacted text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RedactionPlan {
     /// The tasks, those first that others continue.
     pub tasks: Vec<Uuid>,
     /// New values of columns in the registry.
     pub rows: Vec<(Uuid, String, String)>,
-    /// Models of which what was learned goes, as their redacted names.
+    /// The redacted names of models whose learned data is deleted.
     pub models: Vec<String>,
     /// Redacted names of conversations, each with its task: they take the place of those that they are the digests of.
     pub names: Vec<(Uuid, String)>,
-    /// Files and directories that go, in tasks and beside them.
+    /// Files and directories to remove, in tasks and beside them.
     pub removed: Vec<PathBuf>,
-    /// What is taken out of checkpoints.
+    /// Blobs to remove from checkpoints.
     pub blobs: Vec<BlobId>,
 }
 
@@ -145,7 +145,7 @@ impl Staging {
             {
                 return Ok(None);
             }
-            // Who cannot tell must not go on: it might be decided.
+            // A redaction that cannot be read might be decided, so continuing would be wrong.
             Err(error) => return Err(LogError::io(&path, "read", error).into()),
         }
         let Some(staging) = Staging::lock(dir)? else {
@@ -200,7 +200,7 @@ impl Staging {
         self.dir.parent().map_or(Ok(()), file::sync_dir)?;
         fs::rename(&next, &path).map_err(|error| LogError::io(&path, "written", error))?;
         if let Err(error) = file::sync_dir(&self.dir) {
-            // It is taken back. If that fails too, the next command may complete it.
+            // The decision is undone. If that fails too, the next command may complete it.
             let is_undone = fs::remove_file(&path).is_ok();
             return Err(error.after(is_undone));
         }
@@ -219,9 +219,9 @@ impl Staging {
         Ok(())
     }
 
-    /// Puts the new files of a task in place, and removes what was derived from the old ones.
+    /// Moves the new files of a task into place, and removes files derived from the old ones.
     fn place(&self, task: Uuid, dir: &Path) -> Result<(), LogError> {
-        // First: what was derived from the old files must not be read with the new ones.
+        // Remove derived files first: those of the old log must not be read with the new one.
         copies::remove(dir)?;
         let staged = self.dir.join(task.to_string());
         for from in file::files(&staged, |_| true)? {
@@ -252,7 +252,7 @@ impl Staging {
 }
 
 impl Contexts {
-    /// Does what a plan says. Every step may have been done before.
+    /// Executes a plan. Every step may have been done before.
     pub(super) fn roll_forward(
         &self,
         plan: &RedactionPlan,
@@ -296,7 +296,7 @@ impl Contexts {
         Ok(())
     }
 
-    /// Takes out of the databases what goes, and what is left of it in their files.
+    /// Removes the redacted texts from the databases, and deleted data from their files.
     fn redact_databases(
         &self,
         plan: &RedactionPlan,
@@ -328,7 +328,7 @@ impl Contexts {
     }
 }
 
-/// Derives what follows from a log.
+/// Derives the files that depend on a log.
 fn derive(dir: &Path, dirs: &TaskDirs) -> Result<(), LogError> {
     let (mut log, _) = Log::open(dir, Access::Write, dirs)?;
     log.flush()?;

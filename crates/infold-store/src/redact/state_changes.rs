@@ -4,7 +4,7 @@ use infold_wire::{Json, JsonKind, quote, splice_unordered};
 
 use super::texts::TextRedactor;
 
-/// Returns changes of a state, a JSON array, without what goes: texts and attributes of items, and statuses.
+/// Returns redacted changes of a state, a JSON array: texts and attributes of items, and statuses.
 pub fn redact_changes(changes: String, text: &mut TextRedactor<'_>) -> String {
     let Ok(json) = Json::parse(changes.as_bytes()) else {
         return changes;

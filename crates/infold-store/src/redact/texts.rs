@@ -1,4 +1,4 @@
-//! Replaces what goes in texts of every kind.
+//! Redacts texts of every kind.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::event::Extent;
 use crate::frame::redact_member;
 use crate::redacted_name::{is_redacted_name, redacted_name};
 
-/// Replaces what is found in texts of every kind, and counts those that lost something.
+/// Redacts texts of every kind, and counts those that changed.
 pub struct TextRedactor<'a> {
     pub find: Find<'a>,
     pub marker: String,
@@ -50,14 +50,15 @@ impl<'a> TextRedactor<'a> {
         }
     }
 
-    /// A text without what goes; none if it has nothing of it.
+    /// Returns the redacted form of a text; none if it has no match.
     pub fn replaced(&mut self, text: &str) -> Option<String> {
         let new = redact_text(text, &self.marker, &mut |text| (self.find)(text));
         self.changed += u64::from(new.is_some());
         new
     }
 
-    /// The digest of a name in which something is found: it is given again, and known by that.
+    /// Returns the digest of a name with a match: a client may give the name again, and it is recognised by the
+    /// digest.
     pub fn name(&mut self, name: &str) -> Option<String> {
         if is_redacted_name(name) {
             return None;
@@ -92,7 +93,7 @@ impl<'a> TextRedactor<'a> {
     }
 }
 
-/// What stands where something was.
+/// Returns the marker that replaces a redacted text.
 pub fn marker(event: u64) -> String {
     format!("[redacted e{event}]")
 }

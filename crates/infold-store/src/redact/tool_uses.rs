@@ -12,9 +12,9 @@ use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::{TaskError, stored};
 
-/// What arguments and results were, and what they are since: raw JSON, as records of tools have it.
+/// The changed arguments and results, by their original form: raw JSON, as records of tools have it.
 ///
-/// A pattern may match in a message what it does not match in the record, where less stands around it.
+/// A pattern may match in a message but not in the record, where less text surrounds it.
 #[derive(Debug, Default)]
 pub struct ChangedToolUses(HashMap<String, String>);
 
@@ -37,7 +37,7 @@ impl ChangedToolUses {
         }
     }
 
-    /// Returns what arguments or a result became.
+    /// Returns the redacted form of arguments or a result.
     pub fn get(&self, raw: &str) -> Option<&str> {
         self.0.get(raw).map(String::as_str)
     }

@@ -1,7 +1,8 @@
-//! Takes what goes out of the transcript that a task was made from (`imported.jsonl`).
+//! Redacts the transcript that a task was imported from (`imported.jsonl`).
 //!
-//! Its pieces are cut where messages stand, so few of them are JSON by themselves. They are joined to whole records first, with a string in
-//! the place of each message: only then is it known where a name, a text or a number begins and ends.
+//! Its pieces are cut at the messages, so few of them are JSON by themselves. They are joined to whole records
+//! first, with a string in the place of each message: only then is it known where a name, a text or a number
+//! begins and ends.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use memchr::memmem;
 use super::Find;
 use crate::imported::{ImportedPiece, decode_line, encode_bytes};
 
-/// How long a line of text is at most where a document is written anew.
+/// The most bytes of a line of text in a document that is rewritten.
 const MAX_PIECE_BYTES: usize = 1 << 20;
 
 /// Lines of `imported.jsonl` that hold whole records together.
@@ -23,12 +24,12 @@ pub struct Batch {
     lines: Vec<Vec<u8>>,
 }
 
-/// A batch written anew.
+/// A rewritten batch.
 #[derive(Default)]
 pub struct RewrittenBatch {
     /// Its lines.
     pub lines: Vec<Vec<u8>>,
-    /// Whether they are not what they were.
+    /// Whether they differ from the old ones.
     pub is_changed: bool,
     /// How many matches were left in ids, types, names and positions.
     pub left: usize,
@@ -59,7 +60,7 @@ impl Batch {
         }
     }
 
-    /// Writes the lines anew, and forgets them.
+    /// Rewrites the lines, and drops them.
     pub fn rewrite(&mut self, marker: &str, find: Find<'_>) -> RewrittenBatch {
         let lines = std::mem::take(&mut self.lines);
         let joined = Joined::new(&lines);
@@ -89,7 +90,7 @@ struct Joined<'a> {
     text: Vec<u8>,
     /// A string that stands nowhere else in the text.
     placeholder: Vec<u8>,
-    /// For each placeholder what stands before it in the text and not in the transcript, and the line.
+    /// For each placeholder, the text before it that is not in the transcript, and the line.
     others: Vec<(&'static [u8], &'a [u8])>,
     /// The line that ends the file.
     end: Option<&'a [u8]>,
@@ -217,7 +218,7 @@ impl Redactor<'_> {
         let new = redact_record(json, self.placeholder, self.marker, find).unwrap_or_default();
         let placeholders = |text: &[u8]| memmem::find_iter(text, self.placeholder).count();
         match &new.bytes {
-            // A message may stand in what goes whole, such as reasoning.
+            // A message may be part of a redacted value, such as reasoning.
             Some(bytes) if placeholders(bytes) != placeholders(json) => {
                 self.tokens(json, &HashMap::new())
             }
@@ -230,7 +231,8 @@ impl Redactor<'_> {
         new.bytes
     }
 
-    /// Rewrites a text that is not JSON as a whole: the values in it whose ends `closed` knows, and each string, number and word beside them.
+    /// Rewrites a text that is not JSON as a whole: the values in it whose ends are in `closed`, and each other
+    /// string, number and word.
     fn tokens(&mut self, text: &[u8], closed: &HashMap<usize, usize>) -> Option<Vec<u8>> {
         let mut is_changed = false;
         let mut out = Vec::with_capacity(text.len());
@@ -305,7 +307,7 @@ impl Redactor<'_> {
     }
 }
 
-/// Where the brackets that are closed again stand, each with the end of what it opens.
+/// Returns the positions of opening brackets that are closed again, each with the end of its value.
 fn closed_brackets(text: &[u8]) -> HashMap<usize, usize> {
     let mut closed = HashMap::new();
     let mut open = Vec::new();
@@ -467,7 +469,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a transcript is cut, what is left of its lines is JSON if they were.
+        /// However a transcript is cut, the remains of its lines are JSON if the lines were.
         #[test]
         fn json_stays_json(cut in 0usize..90, word in prop::sample::select(vec!["a", "\"", "\\", "1", ",", ":", "{", "n", "true", "u00"])) {
             let text = r#"{"a":"1a\"n\\u00e9","b":[1,-2.5e1,true,null,{"n":"\u00e9"}],"type":"a","c":"{\"a\":1}"}"#;

@@ -1,4 +1,4 @@
-//! The words by which something that was made of a message is known.
+//! The words by which a text derived from a message is recognised.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,8 +9,9 @@ use crate::redacted_digests::content_digest;
 
 /// Words, and pairs of consecutive words, that occur in the redacted messages and in no other.
 ///
-/// Text derived from such a message (a summary, a record) may repeat other messages too; these words identify what only it said. A single word is
-/// often common where a pair is not: four common words make a good passphrase.
+/// Text derived from such a message (a summary, a record) may repeat other messages too; these words identify
+/// the redacted part. A single word is often common even if a pair is not: four common words make a good
+/// passphrase.
 #[derive(Debug, Default)]
 pub struct Words {
     words: HashSet<String>,
@@ -20,7 +21,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Adds what a message says that is to go.
+    /// Adds the words of a redacted message.
     pub fn add(&mut self, text: &str) {
         self.add_text(text);
         let mut last: Option<String> = None;
@@ -32,7 +33,7 @@ impl Words {
         }
     }
 
-    /// Takes out what a message says that stays.
+    /// Removes the words of a message that stays.
     pub fn keep(&mut self, text: &str) {
         self.keep_text(text);
         let mut last: Option<String> = None;
@@ -61,7 +62,7 @@ impl Words {
         content_digest(text).is_some_and(|digest| self.texts.contains(&digest))
     }
 
-    /// Where they stand in a text. Those that follow each other are one range.
+    /// Returns their positions in a text. Adjacent ones form one range.
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
         let all: Vec<(Range<usize>, String)> = split(text).collect();
         let mut hit = vec![false; all.len()];

@@ -26,7 +26,7 @@ pub struct CandidateEvent {
     /// Some of its messages may be copied: those that the log has already are known as such.
     pub copies: Vec<(Seq, Original)>,
     pub is_found: bool,
-    /// The messages by the digests of what they said. Earlier versions did not keep which it was.
+    /// The messages by the digests of their contents. Earlier versions did not record which message it was.
     pub contents: HashMap<Digest, Vec<Option<Seq>>>,
     pub lines: LineIndex<Seq>,
 }
@@ -75,13 +75,13 @@ impl CandidateEvent {
         }
     }
 
-    /// Returns what copies of a message are recognised by.
+    /// Returns the digests and lines by which copies of a message are recognised.
     pub fn forms(&self, seq: Seq) -> Option<&RedactedForms> {
         self.line.forms.iter().find(|forms| forms.seq == seq)
     }
 
-    /// Returns what the nearest of these messages that has content is known by. Damage in another task does not keep this one from
-    /// being recorded.
+    /// Returns the key of the nearest of these messages that has content. Damage in another task does not keep
+    /// this one from being recorded.
     pub fn key_of(&self, seqs: impl IntoIterator<Item = u64>) -> MessageKey {
         let mut key = first_key(&self.log, seqs).unwrap_or_default();
         if let Some(forms) = key.seq.and_then(|seq| self.forms(seq)) {
@@ -91,7 +91,7 @@ impl CandidateEvent {
         key
     }
 
-    /// Returns what is recorded of a copy of a redacted message.
+    /// Returns the form in which a copy of a redacted message is recorded.
     pub fn redacted(
         &self,
         body: &[u8],
@@ -104,7 +104,7 @@ impl CandidateEvent {
                 let redacted = redact_matches(body, marker, &mut |text| values.find(text));
                 redacted.map(|redacted| redacted.bytes)
             };
-            // Texts that are too short are not known: what is left must be what was left then.
+            // Short texts have no digests, so the remaining message must equal the redacted one.
             let then = self.log.message(seq).ok();
             let then = then.and_then(|then| digest::message_digest(&then).ok());
             let again = without(&redact::marker(event.get()))?;
@@ -122,7 +122,7 @@ impl CandidateEvent {
     }
 }
 
-/// Returns what the first of these messages that has content is known by.
+/// Returns the key of the first of these messages that has content.
 pub fn first_key(log: &Log, seqs: impl IntoIterator<Item = u64>) -> Result<MessageKey, LogError> {
     for seq in seqs.into_iter().filter_map(Seq::new) {
         let message = log.message(seq)?;

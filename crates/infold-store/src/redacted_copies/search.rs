@@ -35,7 +35,7 @@ pub struct CopySearch<'a> {
 /// The redacted messages that one message is a copy of; which of them is not known of earlier redactions.
 type Sources = BTreeSet<(EventKey, Option<Seq>)>;
 
-/// What of a message stands in redacted messages in another form.
+/// Parts of a message that occur in redacted messages in another form.
 #[derive(Default)]
 struct FoundForms {
     sources: Sources,
@@ -55,7 +55,7 @@ impl<'a> CopySearch<'a> {
         }
     }
 
-    /// Returns the messages with what is recorded of copies among them; none if there are none.
+    /// Returns the messages, with copies among them in redacted form; none if there are no copies.
     pub fn run(mut self, digests: &RedactedDigests) -> Result<Option<RedactedCopies>, TaskError> {
         self.load_events(digests)?;
         if self.events.is_empty() {
@@ -65,7 +65,7 @@ impl<'a> CopySearch<'a> {
         self.redact_copies()
     }
 
-    /// Reads the events that know a message or a text of what was sent.
+    /// Reads the events that contain the digest of a sent message or text.
     fn load_events(&mut self, digests: &RedactedDigests) -> Result<(), TaskError> {
         let mut keys = BTreeSet::new();
         for (body, digest) in self.sent.bodies.iter().zip(&self.sent.digests) {
@@ -111,7 +111,7 @@ impl<'a> CopySearch<'a> {
         own.map(|own| self.contexts.first_ancestor(own))
     }
 
-    /// Leaves out the messages that the log shows as redacted already: what comes behind them is no copy.
+    /// Removes the messages that the log has in redacted form already: later ones are no copies.
     fn drop_known_copies(&mut self) -> Result<(), TaskError> {
         let path = self.log.state().shown().path();
         let is_shown = |seq: Seq| path.iter().any(|run| run.holds(seq));
@@ -152,7 +152,7 @@ impl<'a> CopySearch<'a> {
             messages[at] = redacted.map_err(|error| self.damaged(&error))?;
             sources[at].insert((key, Some(seq)));
         }
-        // What is found in one message makes copies before it likely.
+        // A copy found in one message makes copies before it likely, so a second pass follows.
         for _ in 0..2 {
             for at in 0..messages.len() {
                 if !sources[at].is_empty() {
@@ -209,7 +209,7 @@ impl<'a> CopySearch<'a> {
         }))
     }
 
-    /// Returns what all of these messages are recognised by.
+    /// Returns the forms by which all of these messages are recognised.
     fn forms_of(&self, sources: &Sources) -> CopyForms {
         let mut all = CopyForms::default();
         for (key, seq) in sources {
@@ -242,7 +242,7 @@ impl<'a> CopySearch<'a> {
         Ok(None)
     }
 
-    /// Says whether what is the same as in a redacted message is a copy, not said anew by chance.
+    /// Returns whether a match with a redacted message is a copy, not repeated by chance.
     fn is_copy(
         &self,
         at: usize,
@@ -267,7 +267,7 @@ impl<'a> CopySearch<'a> {
                 && (beside.sides > 1 || beside.sides > 0 && bytes >= MIN_SENTENCE_BYTES))
     }
 
-    /// Compares what stands beside a message with what stood beside the redacted one.
+    /// Compares the neighbours of a message with those of the redacted one.
     fn neighbours(
         &self,
         at: usize,
@@ -277,7 +277,7 @@ impl<'a> CopySearch<'a> {
         let (seq, last) = (seq.get(), event.log.state().at().seq);
         let before = event.key_of((seq.saturating_sub(MAX_NEIGHBOUR_DISTANCE)..seq).rev());
         let behind = event.key_of(seq + 1..=last.min(seq + MAX_NEIGHBOUR_DISTANCE));
-        // Some APIs have as several messages what others have as one.
+        // Some APIs use several messages for one message of others.
         let mut own = event.key_of([seq]);
         own.digest = None;
         let sent_before = match self.sent.key_before(at) {
@@ -302,7 +302,7 @@ impl<'a> CopySearch<'a> {
         })
     }
 
-    /// Returns what the last message that the log shows is known by.
+    /// Returns the key of the last visible message of the log.
     fn last_key(&self) -> Result<MessageKey, LogError> {
         let Some(last) = self.log.state().shown().last() else {
             return Ok(MessageKey::default());
@@ -311,7 +311,7 @@ impl<'a> CopySearch<'a> {
         first_key(self.log, (from..=last.get()).rev())
     }
 
-    /// Returns what of a message stands in redacted ones in another form.
+    /// Returns the parts of a message that occur in redacted ones in another form.
     fn forms_in(&self, at: usize) -> Result<FoundForms, TaskError> {
         let mut contents: BTreeMap<(EventKey, Digest, Option<Seq>), Weight> = BTreeMap::new();
         let mut lines: BTreeSet<(EventKey, Seq)> = BTreeSet::new();
@@ -338,7 +338,7 @@ impl<'a> CopySearch<'a> {
                 found.sources.insert((key, seq));
             }
         }
-        // A line may stand in what is said anew, so only what was answered is searched.
+        // A new message may repeat a line by chance, so only answered messages are searched for lines.
         for (key, seq) in lines.into_iter().filter(|_| is_old) {
             let event = &self.events[&key];
             if event.is_expected() || self.neighbours(at, event, seq)?.sides > 0 {
@@ -349,7 +349,7 @@ impl<'a> CopySearch<'a> {
         Ok(found)
     }
 
-    /// Returns a message without what was found in it; none if that is nothing.
+    /// Returns a message without the parts that were found in it; none if there are none.
     fn without_forms(
         &self,
         message: &[u8],
@@ -384,7 +384,7 @@ impl<'a> CopySearch<'a> {
                 redact_matches(now, marker, find).map_err(|error| self.damaged(&error))?;
             changed = redacted.bytes.or(changed);
         }
-        // Several texts may be what another API has as one.
+        // Several texts may be one text in another API.
         let parts = message_parts(changed.as_deref().unwrap_or(message));
         let parts = parts.map_err(|error| self.damaged(&error))?;
         if parts.iter().any(|part| is_gone(part.text())) {
@@ -395,7 +395,7 @@ impl<'a> CopySearch<'a> {
     }
 }
 
-/// What stands beside a message and stood beside a redacted one.
+/// Neighbours of a message that were also neighbours of a redacted one.
 struct Neighbours {
     /// On how many sides: before it, behind it, or in the same message.
     sides: usize,

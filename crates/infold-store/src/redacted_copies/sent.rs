@@ -1,4 +1,4 @@
-//! Messages that a client sent, and what they are known by.
+//! Messages that a client sent, and the keys by which they are recognised.
 
 use infold_log::{Role, Seq};
 use infold_wire::digest::Digest;
@@ -8,18 +8,18 @@ use infold_wire::{Message, MessageError, digest};
 use crate::redacted_digests::{MIN_DISTINCT_BYTES, has_code, part_digest};
 use crate::stored::Original;
 
-/// Messages with so much around their texts hold images or the like, which nobody sends again by chance.
+/// Messages with so many bytes around their texts hold images or the like, which are not repeated by chance.
 const MIN_MEDIA_BYTES: usize = 512;
 
-/// Messages of a client, and what they are known by.
+/// Messages of a client, and the keys by which they are recognised.
 pub struct SentMessages {
     pub bodies: Vec<Vec<u8>>,
     pub digests: Vec<Original>,
-    /// How many messages stand before the last one of the model.
+    /// The number of messages before the last one of the model.
     pub answered: usize,
 }
 
-/// What a message is known by.
+/// The digests by which a message is recognised.
 #[derive(Clone, Debug, Default)]
 pub struct MessageKey {
     pub seq: Option<Seq>,
@@ -32,7 +32,7 @@ pub struct MessageKey {
 #[derive(Clone, Copy, Debug)]
 pub struct Weight {
     pub bytes: usize,
-    /// Nobody says it again by chance.
+    /// Whether the text is too distinctive to be repeated by chance.
     pub is_distinct: bool,
 }
 
@@ -87,7 +87,7 @@ impl SentMessages {
             if message.role() == Role::Assistant {
                 answered = at;
             }
-            // Pieces of one output are known by what they say together.
+            // Pieces of one output are recognised by their joined content.
             digests.push(if digest::may_be_partial_output(&message) {
                 let from = *first_piece.get_or_insert(at);
                 digest::joined_digest(bodies[from..=at].iter().map(Vec::as_slice))?
@@ -103,7 +103,7 @@ impl SentMessages {
         })
     }
 
-    /// Says whether a message was answered: then the client sends what it has.
+    /// Returns whether a message was answered: then the client repeats it from its history.
     pub fn is_old(&self, at: usize) -> bool {
         at < self.answered
     }
@@ -125,12 +125,12 @@ impl SentMessages {
         }
     }
 
-    /// Returns what a message is known by.
+    /// Returns the key of a message.
     pub fn key(&self, at: usize) -> MessageKey {
         MessageKey::of(&self.bodies[at], self.digests[at])
     }
 
-    /// Returns what the nearest message with content before one is known by, if one was sent.
+    /// Returns the key of the nearest message with content before one, if one was sent.
     pub fn key_before(&self, at: usize) -> Option<MessageKey> {
         let before = (0..at).rev().find(|at| self.digests[*at].is_some());
         before.map(|before| self.key(before))
@@ -144,7 +144,8 @@ impl SentMessages {
     }
 }
 
-/// Marks the pieces of an output that follow a redacted one: they are known by what all of them say together.
+/// Marks the pieces of an output that follow a redacted one: they are recognised by the joined content of all
+/// of them.
 pub fn mark_following_pieces(
     messages: &[Vec<u8>],
     digests: &[Original],

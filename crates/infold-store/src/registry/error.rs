@@ -1,11 +1,11 @@
-//! Errors of the registry, sorted by what can be done about them.
+//! Errors of the registry, by their remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{ErrorCode, ffi};
 
-/// Why the registry did not answer, sorted by what can be done about it.
+/// An error of the registry; each variant has its own remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// Use a newer infold; nothing was changed.
@@ -60,7 +60,7 @@ pub enum RegistryError {
         /// The system's error.
         source: io::Error,
     },
-    /// Look at what SQLite says.
+    /// Look at the error of SQLite.
     #[error("{} failed", path.display())]
     Sql {
         /// The database.
@@ -122,9 +122,9 @@ pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether there was no space, be it for the database or for the memory its users share.
+/// Returns whether there was no space, be it for the database or for the memory that its users share.
 ///
-/// Of that memory SQLite says only that it could not be made as large as it must be.
+/// If that memory could not be allocated, SQLite reports only that it could not be enlarged.
 fn is_full(error: &rusqlite::Error, path: &Path) -> bool {
     error.sqlite_error().is_some_and(|error| {
         error.code == ErrorCode::DiskFull
@@ -138,7 +138,7 @@ fn has_no_space(path: &Path) -> bool {
     stat.is_none_or(|stat| stat.map_or(true, |stat| stat.f_bavail * stat.f_frsize < SHARED_BYTES))
 }
 
-/// Whether the file holds what we never wrote.
+/// Returns whether the file contains data that we never wrote.
 fn is_damage(error: &rusqlite::Error) -> bool {
     let is_cut_off = |error: &ffi::Error| error.extended_code == ffi::SQLITE_IOERR_SHORT_READ;
     matches!(

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::row::{self, TaskRow, Text, instant};
 
 pub(super) fn expired(db: &Connection, before: Timestamp) -> rusqlite::Result<Vec<TaskRow>> {
-    // One transaction, so that both questions are about one moment.
+    // Use one transaction, so that both queries see the same state.
     let moment = Transaction::new_unchecked(db, TransactionBehavior::Deferred)?;
     let old = ended(&moment, before)?;
     let order = removable(old.iter().map(|row| row.uuid), &parents(&moment)?);
@@ -40,10 +40,10 @@ fn parents(db: &Connection) -> rusqlite::Result<HashMap<Uuid, Uuid>> {
         .collect()
 }
 
-/// Returns those of the `old` tasks that may go, forks before their parents.
+/// Returns those of the `old` tasks that may be removed, forks before their parents.
 ///
-/// A task may go once every fork of it has gone. One that is not old never goes,
-/// nor does a fork that has no row yet, and with them stay all they came from.
+/// A task may be removed once all its forks are. A task that is not old stays, as does a fork that has no row
+/// yet, and so do all their ancestors.
 fn removable(old: impl Iterator<Item = Uuid>, parents: &HashMap<Uuid, Uuid>) -> Vec<Uuid> {
     let mut forks: HashMap<Uuid, usize> = HashMap::new();
     for parent in parents.values() {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     proptest! {
-        /// A task goes if it and all that was ever forked from it are old, and forks go first.
+        /// A task is removed if it and all its direct and indirect forks are old, forks first.
         #[test]
         fn what_is_referred_to_stays(family in any_family()) {
             let numbers = || 0..family.len();

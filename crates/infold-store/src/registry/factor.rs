@@ -1,4 +1,4 @@
-//! How models count tokens, learned from what providers report.
+//! How models count tokens, learned from the usage that providers report.
 
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
@@ -22,9 +22,9 @@ pub struct Report<'a> {
 }
 
 impl Registry {
-    /// Returns what to multiply counted tokens by to get those of a provider's model.
+    /// Returns the factor from our token counts to those of a provider's model.
     ///
-    /// None if nothing was learned of it yet.
+    /// None if nothing was learned about it yet.
     pub fn factor(&self, provider: &str, model: &str) -> Result<Option<f64>, RegistryError> {
         let sql = "SELECT factor FROM token_factors WHERE provider = ?1 AND model = ?2";
         self.run(|db| {
@@ -68,7 +68,8 @@ impl Registry {
 
 /// Fewer tokens than this say more about the frame of a request than about its text.
 const LEAST: u64 = 200;
-/// No tokenizer is further from ours than this; such a report is about something else.
+/// The largest plausible factor: no tokenizer differs more from ours, so a report beyond it concerns something
+/// else.
 const ABSURD: f64 = 8.0;
 /// The most a factor grows by at a time; it shrinks by as much at most.
 const STEP: f64 = 1.1;
@@ -81,8 +82,8 @@ fn moved(factor: f64, counted: u64, reported: u64) -> Option<f64> {
     if counted < LEAST || !(1.0 / ABSURD..=ABSURD).contains(&ratio) {
         return None;
     }
-    // Half the way, measured in factors: what is true is come close to soon, and a
-    // report that is wrong is half undone by the next one that is right.
+    // Take half the step, measured in factors: the factor approaches the true value quickly, and a wrong report
+    // is half undone by the next correct one.
     let step = (ratio / factor).sqrt().clamp(1.0 / STEP, STEP);
     Some((factor * step).clamp(LOWEST, HIGHEST))
 }

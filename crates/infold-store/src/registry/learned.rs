@@ -11,7 +11,7 @@ use crate::{RegistryError, redacted_name};
 /// The queue; a task's own log says whether it waits, but not its priority.
 const QUEUE: (&str, &str) = ("queue", "uuid, priority, attempts, not_before");
 
-/// The tables of what was learned of models, and their columns.
+/// The tables of data learned about models, and their columns.
 const TABLES: [(&str, &str); 3] = [
     (
         "token_factors",
@@ -25,7 +25,7 @@ const TABLES: [(&str, &str); 3] = [
 ];
 
 impl Registry {
-    /// Takes over from a damaged registry what can still be read of it; returns how many rows that is.
+    /// Copies the rows that can still be read from a damaged registry; returns their number.
     pub(crate) fn carry_over(&self, damaged: &Path) -> u64 {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let Ok(from) = Connection::open_with_flags(damaged, flags) else {
@@ -38,8 +38,8 @@ impl Registry {
             .sum()
     }
 
-    /// Returns the models of which something was learned, in the form in which redacted names are kept, if `is_meant` says so of the
-    /// provider or the model.
+    /// Returns the models with learned data, in the form in which redacted names are stored, if `is_meant`
+    /// returns true for the provider or the model.
     pub(crate) fn learned_models(
         &self,
         mut is_meant: impl FnMut(&str) -> bool,
@@ -53,7 +53,7 @@ impl Registry {
         Ok(models)
     }
 
-    /// Forgets what was learned of models, which are given as [`Registry::learned_models`] returns them.
+    /// Deletes the data learned about models, which are given as [`Registry::learned_models`] returns them.
     pub(crate) fn forget_models(&self, names: &[String]) -> Result<(), RegistryError> {
         if names.is_empty() {
             return Ok(());
@@ -79,7 +79,7 @@ impl Registry {
         })
     }
 
-    /// Reads a table from both ends: what lies on either side of the damage is found.
+    /// Reads a table from both ends, so that rows on either side of the damage are found.
     fn carry_table(&self, from: &Connection, table: &str, columns: &str) -> u64 {
         let places = vec!["?"; columns.split(',').count()].join(", ");
         let insert = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})");

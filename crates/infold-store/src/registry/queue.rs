@@ -18,9 +18,9 @@ pub struct QueueEntry {
     pub attempts: u32,
     /// It is not claimed before this time.
     pub not_before: Option<Timestamp>,
-    /// Who works on it; a lease that has expired is nobody's.
+    /// The lease of the worker that works on it; an expired lease has no effect.
     pub lease: Option<Lease>,
-    /// What its worker is asked to do at its next step.
+    /// The request that its worker answers at its next step.
     pub stop: Option<StopRequest>,
     /// Whether a person let its model run commands.
     pub allows_commands: bool,
@@ -46,10 +46,10 @@ pub struct Lease {
     pub until: Timestamp,
 }
 
-/// What the worker of a task is asked to do at its next step.
+/// A request to the worker of a task, for its next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopRequest {
-    /// Set it aside; it can go on later.
+    /// Pause the task; it can be resumed later.
     Pause {
         /// Why, for a person to read.
         reason: String,
@@ -78,10 +78,10 @@ pub struct ClaimRequest {
     pub task: Option<Uuid>,
 }
 
-/// What becomes of a task whose worker gives it back.
+/// The outcome for a task whose worker returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Return {
-    /// Its worker was asked to stop: another goes on, and the attempt does not count.
+    /// Its worker was asked to stop: another one continues, and the attempt does not count.
     Queued,
     /// It failed for now: another try is made not before this time.
     Retry {
@@ -90,21 +90,21 @@ pub enum Return {
         /// Why it failed.
         error: String,
     },
-    /// Something else has it for now, which is no attempt: another try is made not before this time.
+    /// Another process uses it for now. This counts as no attempt; the next one is not made before `not_before`.
     Deferred {
         /// The earliest time.
         not_before: Timestamp,
-        /// What has it.
+        /// Why it was deferred.
         error: String,
     },
-    /// It is set aside until somebody resumes it.
+    /// It is paused until a user resumes it.
     Paused {
         /// Why.
         reason: String,
     },
 }
 
-/// What happened to a task that was to be queued.
+/// The result of adding a task to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entered {
     New,
@@ -234,7 +234,7 @@ impl Registry {
         })
     }
 
-    /// Says that a task went on: attempts are counted anew.
+    /// Records progress of a task: the count of attempts starts again.
     pub fn reset_attempts(&self, uuid: Uuid, owner: &str) -> Result<(), RegistryError> {
         let sql = "UPDATE queue SET attempts = 0
                    WHERE uuid = ?1 AND lease_owner = ?2 AND attempts > 0";
@@ -309,7 +309,7 @@ impl Registry {
         self.run(|db| db.execute(sql, [key(uuid)]).map(drop))
     }
 
-    /// Sets a task aside that nobody works on; returns whether there is such a task.
+    /// Pauses a task that has no worker; returns whether there is such a task.
     pub(crate) fn set_paused(&self, uuid: Uuid, reason: &str) -> Result<bool, RegistryError> {
         self.write(|db| {
             let sql = "UPDATE queue SET lease_owner = NULL, lease_until = NULL, stop = NULL,

@@ -35,7 +35,7 @@ impl Registry {
         Ok(quirks.unwrap_or_default())
     }
 
-    /// Keeps what was learned of a provider's model.
+    /// Stores the data learned about a provider's model.
     pub fn set_quirks(
         &self,
         provider: &str,

@@ -57,7 +57,7 @@ pub struct TaskRow {
     pub agent: Option<String>,
     /// The directory in which that agent works.
     pub cwd: Option<String>,
-    /// When something last came to it.
+    /// The time of its last activity.
     pub active_at: Option<Timestamp>,
 }
 
@@ -90,9 +90,9 @@ pub struct Filter {
 }
 
 impl TaskRow {
-    /// Returns the row of a new task of which nothing else is known.
+    /// Returns the row of a new task without further data.
     ///
-    /// One that is `running` started when it was made.
+    /// A `running` task started when it was created.
     pub fn new(uuid: Uuid, status: Status, created_at: Timestamp) -> TaskRow {
         TaskRow {
             uuid,
@@ -222,7 +222,7 @@ pub(super) fn amount(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A column whose text stands for a value.
+/// A column whose text encodes a value.
 pub(super) struct Text<T>(pub(super) T);
 
 impl<T> FromSql for Text<T>

@@ -113,7 +113,7 @@ pub(super) fn is_due(db: &Connection) -> rusqlite::Result<bool> {
     Ok(version(db)? != VERSION || !missing(db, &STEPS)?.is_empty())
 }
 
-/// Takes the steps that are left, and makes again what someone dropped.
+/// Applies the remaining steps, and restores dropped tables and indexes.
 ///
 /// Runs inside a transaction: another process may have migrated in the meantime.
 pub(super) fn migrate(db: &Connection) -> rusqlite::Result<()> {

@@ -24,7 +24,7 @@ pub struct TaskStats {
     pub average_tokens: Option<f64>,
 }
 
-/// So many failures are listed.
+/// The most failures that are listed.
 const LISTED_FAILURES: u32 = 10;
 
 impl Registry {

@@ -75,9 +75,9 @@ pub struct StatusError {
 /// How a task ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it was for.
+    /// The task was completed.
     Completed,
-    /// It did not.
+    /// The task failed.
     Failed {
         /// Why, for a person to read.
         error: String,

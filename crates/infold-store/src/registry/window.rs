@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 use super::row::{amount, instant, time};
 use super::{Registry, RegistryError};
 
-/// A server may be started anew with another window: what it said is believed for so long.
+/// How long the reported window of a server is trusted, because it may be restarted with another one.
 const BELIEVED: SignedDuration = SignedDuration::from_hours(24);
 
 /// A window that a provider named for a model when a request was too long for it.
@@ -91,7 +91,8 @@ impl Registry {
         self.run(|db| db.execute(&sql, params![model]))
     }
 
-    /// Forgets the windows of a model that are smaller than what it took; returns whether there were any.
+    /// Deletes the windows of a model that are smaller than a request that it accepted; returns whether there
+    /// were any.
     pub fn forget_smaller_windows(
         &self,
         provider: &str,

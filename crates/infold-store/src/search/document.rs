@@ -10,7 +10,7 @@ use infold_wire::{ContentBlock, Message, searchable_text};
 use super::speaker;
 use crate::{Log, LogError};
 
-/// What the index takes of a message.
+/// The indexed terms and facts of a message.
 #[derive(Debug, Default)]
 pub struct Document {
     pub terms: DocumentTerms,
@@ -25,7 +25,7 @@ pub struct Document {
 const MAX_TEXT_BYTES: usize = 16 << 20;
 /// More names of files of one message are not.
 const MAX_FILES: usize = 64;
-/// So many calls are remembered while a task is read.
+/// The most calls that are remembered while a task is read.
 const MAX_CALLS: usize = 1000;
 
 /// Reads messages of one task, and remembers which calls their results answer.
@@ -65,7 +65,7 @@ impl DocumentReader {
                 facts.push_str(of_call);
             }
         }
-        // Calls without ids have no results that could be told apart.
+        // The results of calls without ids cannot be assigned to them.
         for call in message_calls(&message).filter(|(id, _)| id.is_none()) {
             facts.push(' ');
             facts.push_str(&call.1);
@@ -154,7 +154,7 @@ fn file_terms(path: &str) -> Vec<String> {
     terms
 }
 
-/// A text as a term: what the index would split it at is replaced.
+/// Returns a text as a term, with characters at which the index would split it replaced.
 fn fact(text: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || !c.is_ascii() || "_./-:@+#".contains(c);
     let text = text.chars().take(300);

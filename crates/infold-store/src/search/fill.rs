@@ -34,7 +34,7 @@ const MAX_BATCH_MESSAGES: usize = 10_000;
 /// and about so many bytes of text: writers wait for each other as long as one batch takes.
 const MAX_BATCH_BYTES: u64 = 4 << 20;
 
-/// A task whose log is longer than what is indexed of it.
+/// A task whose log is longer than its indexed part.
 pub(super) struct Behind {
     pub task: Uuid,
     pub mark: Option<TaskMark>,
@@ -45,7 +45,7 @@ pub(super) struct Behind {
 impl Contexts {
     /// Brings the search index up to the logs, newest first, until a deadline; says how far it got.
     ///
-    /// Tasks that are gone are removed from it. Nobody who writes to a task waits for this.
+    /// Removed tasks are deleted from it. Writers of tasks never wait for this.
     pub fn fill_search_index(&self, deadline: Instant) -> Result<IndexCoverage, TaskError> {
         let is_there = self.root().join(super::index::NAME).exists();
         if !is_there && self.tasks()?.is_empty() {
@@ -73,7 +73,7 @@ impl Contexts {
         self.fill_opened(index, tasks, deadline)
     }
 
-    /// Brings an index up to the logs; one that turns out to be damaged is made anew.
+    /// Updates an index to the logs; a damaged one is rebuilt.
     fn fill_opened(
         &self,
         mut index: SearchIndex,
@@ -84,7 +84,7 @@ impl Contexts {
             self.tell_renewed(&reason);
         }
         match self.fill_index(&mut index, tasks, deadline) {
-            // What is damaged shows when it is used.
+            // Damage to the index shows only when it is used.
             Err(TaskError::Registry(RegistryError::Damaged { reason, .. })) => {
                 drop(index);
                 self.renew_search_index(&reason)?;
@@ -96,7 +96,7 @@ impl Contexts {
         }
     }
 
-    /// Removes an index that turned out to be damaged: the next one who opens it makes it anew.
+    /// Removes a damaged index: the next one to open it rebuilds it.
     pub(super) fn renew_search_index(&self, reason: &str) -> Result<(), TaskError> {
         SearchIndex::remove(self.root())?;
         self.tell_renewed(&format!("was damaged ({reason})"));
@@ -127,13 +127,13 @@ impl Contexts {
             }
             let reached = match self.index_task(index, &one, deadline) {
                 Ok(reached) => reached,
-                // The task went away, or cannot be read: what is wrong with it is for `verify` to say.
+                // The task was removed, or cannot be read, which `verify` reports.
                 Err(TaskError::Unknown { .. }) => continue,
                 Err(TaskError::Log(error)) => {
                     coverage.stopped = Some(format!("task {} cannot be read: {error}", one.task));
                     continue;
                 }
-                // With what there is the question can still be answered.
+                // The query can still be answered from the existing index.
                 Err(TaskError::Registry(
                     error @ (RegistryError::Full { .. }
                     | RegistryError::Busy { .. }
@@ -152,7 +152,8 @@ impl Contexts {
         Ok(coverage)
     }
 
-    /// The tasks whose logs are longer than what is indexed of them. Those that are gone are forgotten.
+    /// Returns the tasks whose logs are longer than their indexed part. Removed tasks are deleted from the
+    /// index.
     fn behind(
         &self,
         index: &mut SearchIndex,
@@ -198,7 +199,7 @@ impl Contexts {
         Ok(behind)
     }
 
-    /// Indexes what is new of a task; returns how much of its file is indexed then.
+    /// Indexes the new messages of a task; returns the size of the indexed part of its file.
     pub(super) fn index_task(
         &self,
         index: &mut SearchIndex,
@@ -235,7 +236,7 @@ impl Contexts {
                 number: mark.number,
                 through: last.get(),
                 sum,
-                // What is torn behind the last message is as good as read.
+                // A torn record after the last message counts as read.
                 bytes: if is_end { behind.len.max(bytes) } else { bytes },
             };
             let Some(added) = index.add(behind.task, &batch, next, is_current)? else {
@@ -258,7 +259,7 @@ impl Contexts {
     }
 }
 
-/// Says whether the last message that was indexed is still what it was.
+/// Returns whether the last indexed message is unchanged.
 fn still_holds(log: &Log, mark: TaskMark) -> Result<bool, LogError> {
     match Seq::new(mark.through) {
         None => Ok(true),

@@ -14,7 +14,7 @@ use crate::RegistryError;
 /// Which rows count.
 pub struct RowFilter<'a> {
     scope: &'a Scope,
-    /// Only these, if something else than words is asked for.
+    /// Only these rows, if the request has filters other than words.
     allowed: Option<HashSet<i64>>,
     excluded: HashSet<i64>,
 }

@@ -14,7 +14,7 @@ use crate::{RegistryError, time};
 
 /// Full-text index over the messages of all tasks.
 ///
-/// It holds terms, not texts. What is removed from it leaves terms behind until [`SearchIndex::purge`].
+/// It holds terms, not texts. Terms of removed messages remain in its files until [`SearchIndex::purge`].
 #[derive(Debug)]
 pub struct SearchIndex {
     connection: Connection,
@@ -25,7 +25,7 @@ pub struct SearchIndex {
 
 pub(crate) const NAME: &str = "search.db";
 
-/// The version of the tables and of how terms are made: one of another version is made anew.
+/// The version of the tables and of the extraction of terms: an index of another version is rebuilt.
 const VERSION: i64 = 2;
 
 /// How far a task is indexed.
@@ -87,7 +87,7 @@ impl SearchIndex {
         })
     }
 
-    /// Says what is wrong with the index of a contexts directory; nothing if it is sound, or not there.
+    /// Checks the index of a contexts directory; returns the damage, if there is any.
     pub fn check(root: &Path) -> Result<Option<String>, RegistryError> {
         if !root.join(NAME).exists() {
             return Ok(None);
@@ -117,7 +117,7 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// An index that nobody keeps, where none can be written.
+    /// Returns an index in memory, for use where no file can be written.
     pub fn in_memory() -> Result<SearchIndex, RegistryError> {
         let path = PathBuf::from(":memory:");
         let opened = Connection::open_in_memory().and_then(|connection| {
@@ -133,8 +133,8 @@ impl SearchIndex {
         })
     }
 
-    /// Removes tasks from the index of a contexts directory, if there is one, and leaves nothing of them in its files. Where
-    /// that cannot be done the whole index goes.
+    /// Removes tasks from the index of a contexts directory, if there is one, and from its files for good. If
+    /// that fails, the whole index is removed.
     pub fn forget_for_good(
         root: &Path,
         is_meant: impl Fn(Uuid) -> bool,
@@ -233,11 +233,12 @@ impl SearchIndex {
         })
     }
 
-    /// Adds messages of a task and moves its mark, all or nothing; nothing if `is_current` says that they are not what the log
-    /// holds any more. If another process was faster, returns the mark that it left and adds nothing.
+    /// Adds messages of a task and moves its mark, all or nothing; adds nothing if `is_current` returns that
+    /// they are no longer in the log. If another process was faster, returns the mark that it left and adds
+    /// nothing.
     ///
-    /// That is asked when nobody else can write: whoever redacts a log replaces it first and forgets it here second, so what is
-    /// added before is forgotten, and what was read before is not added after.
+    /// `is_current` is called under the write lock: a redaction first replaces the log and then deletes its
+    /// messages here, so messages added before it are deleted, and messages read before it are not added after.
     pub fn add(
         &mut self,
         task: Uuid,
@@ -255,11 +256,11 @@ impl SearchIndex {
                 .optional()?;
             let first = documents.first().map_or(mark.through + 1, |(seq, _)| *seq);
             match known {
-                // Another process indexed this meanwhile: the caller goes on from there.
+                // Another process indexed this meanwhile: the caller continues from there.
                 Some(known) if mark.number != known.number || known.through >= first => {
                     return Ok(Some(known));
                 }
-                // It was forgotten meanwhile.
+                // The task was deleted from the index meanwhile.
                 None if mark.number != 0 => return Ok(None),
                 _ => {}
             }
@@ -341,7 +342,7 @@ impl SearchIndex {
         })
     }
 
-    /// Leaves nothing in the file, or beside it, of what was removed from it, if anything was.
+    /// Removes deleted data from the file and its journal for good, if there is any.
     pub fn purge(&mut self) -> Result<(), RegistryError> {
         let is_due = self.run(|db| {
             db.query_row("SELECT EXISTS (SELECT 1 FROM unpurged)", [], |row| {
@@ -360,7 +361,7 @@ impl SearchIndex {
         self.write(|db| db.execute("DELETE FROM unpurged", []).map(drop))
     }
 
-    /// Asks it something.
+    /// Runs a query.
     pub fn run<T>(
         &mut self,
         mut work: impl FnMut(&Connection) -> rusqlite::Result<T>,
@@ -409,7 +410,7 @@ fn settle(db: &Connection, path: &Path) -> rusqlite::Result<i64> {
     )?;
     if found == 0 {
         let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
-        // Somebody else may have made them meanwhile.
+        // Another process may have created the tables meanwhile.
         let made: i64 = whole.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if made == 0 {
             whole.execute_batch(SCHEMA)?;
@@ -417,7 +418,7 @@ fn settle(db: &Connection, path: &Path) -> rusqlite::Result<i64> {
         }
         whole.commit()?;
     }
-    // Reads the tables' definitions: what is damaged there is seen now.
+    // Read the definitions of the tables, so that damage to them is found now.
     db.query_row(
         "SELECT count(*) FROM (SELECT 1 FROM tasks LIMIT 1)",
         [],
@@ -437,7 +438,7 @@ mod tests {
     use super::*;
     use infold_wire::terms::DocumentTerms;
 
-    /// What was read of a log before it was redacted must not be added after that.
+    /// Messages read from a log before it was redacted must not be added after that.
     #[test]
     fn what_is_not_current_is_not_added() {
         let mut index = SearchIndex::in_memory().expect("an index");
@@ -458,7 +459,7 @@ mod tests {
         assert_eq!(index.totals().expect("no error"), (0, 0));
         let added = index.add(task, &batch, mark, || true).expect("no error");
         assert_eq!(added, index.mark(task).expect("no error"));
-        // Who comes second, new to the task or not, goes on from where the first got.
+        // The second process, new to the task or not, continues from the mark of the first.
         let first = added.expect("a mark");
         for late in [
             mark,

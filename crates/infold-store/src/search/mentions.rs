@@ -1,4 +1,4 @@
-//! Looks up which messages of a task mention something.
+//! Looks up which messages of a task mention a term.
 
 use std::fs;
 use std::time::{Instant, SystemTime};
@@ -14,10 +14,10 @@ use super::index::SearchIndex;
 use super::scope::{Scope, parts};
 use crate::{Contexts, TaskError};
 
-/// So many rows are looked at in a store whose tasks lie between those that a task continues.
+/// The most rows that are read in a store with other tasks between those that a task continues.
 const MAX_ROWS: usize = 2000;
 
-/// The search index, open for looking up what the messages of one task mention.
+/// The search index, open for look-ups of terms in the messages of one task.
 pub struct MentionIndex {
     index: SearchIndex,
     scope: Option<Scope>,
@@ -72,7 +72,7 @@ impl MentionIndex {
             return Ok(Vec::new());
         };
         let max_rows = if is_one_task { limit } else { MAX_ROWS };
-        // One query, however many tasks it continues: rows of others that lie between are passed over.
+        // Use one query for all tasks that it continues: rows of others between them are skipped.
         let mut found = self.index.run(|db| {
             let mut statement = db.prepare_cached(
                 "SELECT rowid FROM terms WHERE terms MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",

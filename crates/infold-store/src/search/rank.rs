@@ -1,4 +1,5 @@
-//! Ranks messages: BM25 over the terms of a query, with what neighbouring messages say, newest first among equals.
+//! Ranks messages: BM25 over the terms of a query, with those of neighbouring messages, newest first among
+//! equals.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,35 +13,37 @@ use super::scope::{Scope, parts};
 use super::{Found, SearchRequest};
 use crate::RegistryError;
 
-/// How soon more occurrences of a term add nothing.
+/// BM25 `k1`: how soon more occurrences of a term add nothing.
 const K1: f64 = 1.2;
-/// How much a long message has to have more of them than a short one.
+/// BM25 `b`: how strongly the length of a message reduces the weight of its occurrences.
 const B: f64 = 0.3;
-/// What a word with the same stem counts, beside the word itself.
+/// The weight of a word with the same stem, relative to the word itself.
 const STEM_WEIGHT: f64 = 0.7;
-/// What the part of an identifier counts, beside the whole.
+/// The weight of a part of an identifier, relative to the whole.
 const PART_WEIGHT: f64 = 0.6;
-/// What a word counts that means much the same, where the word itself is not there,
+/// The weight of a synonym, in messages without the word itself.
 const SYNONYM_WEIGHT: f64 = 0.5;
-/// and one that begins or ends alike.
+/// The weight of a word that begins or ends alike.
 const KIN_WEIGHT: f64 = 0.3;
-/// What a term counts that stands in the message before or after, and two away: a question and its answer are found together.
+/// The weights of a term in an adjacent message and in one two messages away, so that a question and its answer
+/// are found together.
 const NEIGHBOUR_WEIGHTS: [f64; 2] = [0.3, 0.1];
 
-/// How much better a message is that has all terms itself, beside one that has few of them often.
+/// The weight of having all terms, against having few of them often.
 const COVERAGE_WEIGHT: f64 = 0.5;
 
-/// So many occurrences of a term are read; one that has more is common, and is looked up in what the others find.
+/// The most occurrences of a term that are read; a term with more is common, and is looked up in the messages
+/// that the other terms find.
 const MAX_OCCURRENCES: usize = 12_000;
-/// So many occurrences of synonyms and kin are read of each,
+/// The most occurrences that are read of each synonym and each similar word.
 const MAX_RELATED_OCCURRENCES: usize = 5000;
-/// and none where so many messages have the word itself.
+/// The number of messages with the word itself from which on related words are not read.
 const MAX_DIRECT: usize = 100;
-/// So many messages are ranked by all that is known of them,
+/// The most messages that are ranked by all criteria.
 const MAX_CANDIDATES: usize = 2000;
-/// so many of the best of them bring in the messages beside them,
+/// The most messages, best first, whose neighbours are added.
 const MAX_SEEDS: usize = 300;
-/// and in so many common terms are looked up.
+/// The most messages in which common terms are looked up.
 const MAX_LOOKUPS: usize = 64;
 
 /// Messages with terms of a query, and how often each has which.
@@ -314,7 +317,7 @@ fn any_form(term: &QueryTerm) -> String {
     format!("({})", forms.join(" OR "))
 }
 
-/// What each term counts: the fewer messages have it, the more.
+/// Returns the weight of each term: the fewer messages have it, the higher.
 fn weights(query: &Query, candidates: &Candidates, common: &[usize], scope: &Scope) -> Vec<f64> {
     let messages = scope.messages as f64;
     let terms = query.terms.iter().enumerate();
@@ -331,7 +334,7 @@ fn weights(query: &Query, candidates: &Candidates, common: &[usize], scope: &Sco
         .collect()
 }
 
-/// The rows that have most of what is looked for, whatever their length.
+/// Returns the rows with the highest weight of terms, whatever their length.
 fn best_rows(candidates: &Candidates, weights: &[f64]) -> Vec<i64> {
     let mut rows: Vec<(f64, i64)> = (0..candidates.rows.len())
         .map(|place| {
@@ -347,7 +350,7 @@ fn best_rows(candidates: &Candidates, weights: &[f64]) -> Vec<i64> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// What some occurrences of a term come to, in a message of a length relative to the average.
+/// Returns the BM25 score of a number of occurrences, in a message of a length relative to the average.
 fn saturated(count: f64, length: f64) -> f64 {
     count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length))
 }
@@ -373,7 +376,7 @@ fn look_up(
     Ok(())
 }
 
-/// Adds the messages beside the best ones: an answer need not repeat the words of its question.
+/// Adds the neighbours of the best messages, because an answer need not repeat the words of its question.
 fn add_neighbours(best: &mut Vec<i64>, filter: &RowFilter<'_>, candidates: &mut Candidates) {
     let known: HashSet<i64> = best.iter().copied().collect();
     let seeds: Vec<i64> = best.iter().take(MAX_SEEDS).copied().collect();

@@ -1,4 +1,4 @@
-//! Scans logs for what no index knows: exact texts and regular expressions.
+//! Scans logs for queries that the index cannot answer: exact texts and regular expressions.
 
 use std::fs;
 use std::ops::Range;
@@ -11,12 +11,12 @@ use super::document::{DocumentReader, file_term, role_term, tool_term};
 use super::{Found, IndexCoverage, Match, OpenLogs, SearchAnswer, SearchRequest};
 use crate::{Contexts, Log, LogError, TaskError};
 
-/// What a scan finds texts by.
+/// Finds the matches in a text, as ranges of bytes.
 type TextMatcher<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 
-/// More bytes of logs are not scanned.
+/// The most bytes of logs that are scanned.
 const MAX_BYTES: u64 = 4 << 30;
-/// So many messages are read before the clock is looked at.
+/// The number of messages that are read between checks of the deadline.
 const GROUP_MESSAGES: u64 = 64;
 
 impl Contexts {
@@ -37,7 +37,7 @@ impl Contexts {
         for task in tasks {
             let Some(log) = logs.get(task) else { continue };
             let first = match request.tasks {
-                // What it continues counts as its own.
+                // Messages that the task continues count as its own.
                 Some(_) => Seq::FIRST,
                 None => Seq::new(log.own().seq).unwrap_or(Seq::FIRST),
             };

@@ -1,4 +1,4 @@
-//! What a message says around a match.
+//! Excerpts of messages around a match.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use infold_wire::terms::{Language, Query, each_term};
 
-/// What a message says around a match, in one line.
+/// The text of a message around a match, in one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snippet {
     /// The line.
@@ -17,14 +17,14 @@ pub struct Snippet {
 
 /// A snippet has about so many bytes of the message.
 const WINDOW_BYTES: usize = 200;
-/// So many of them stand before the first match.
+/// The number of bytes before the first match.
 const LEAD_BYTES: usize = 40;
-/// Of so many matches the best window is chosen.
+/// The most matches from which the best window is chosen.
 const MAX_MATCHES: usize = 16_384;
-/// So many of them are of one word: where it is common, a rare one further down counts more.
+/// The most matches of one word: beyond that, a rare word further down counts more.
 const MAX_MATCHES_OF_A_WORD: usize = 1024;
 
-/// Where a text matches, and what is found there: the same word of a query in different forms is the same.
+/// The range of a match, and its word: different forms of the same query word are one word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
     pub range: Range<usize>,
@@ -97,10 +97,10 @@ impl Snippet {
     }
 }
 
-/// The part of a text with the most different matches: rare ones count more, and the rarest stands at its beginning, so that what
-/// follows it is shown. The first of several that are alike.
+/// Returns the part of a text with the most different matches: rare ones count more, and the rarest is at its
+/// beginning, so that the text after it is shown. The first of several equal ones.
 fn window(text: &str, matches: &[Match]) -> Range<usize> {
-    /// What stands at the beginning decides only between windows that have the same matches.
+    /// The match at the beginning decides only between windows that have the same matches.
     const LEAD_WEIGHT: f64 = 1e-6;
     let mut counts: HashMap<&str, u32> = HashMap::new();
     for found in matches {
@@ -144,7 +144,7 @@ fn boundary(text: &str, at: usize, seeks_word: bool) -> usize {
     found.or_else(any).unwrap_or(text.len())
 }
 
-/// Where a text has what a query looks for.
+/// Returns the matches of a query in a text.
 pub fn query_matches(query: &Query, text: &str) -> Vec<Match> {
     let (language, matcher) = (Language::of(text), query.matcher());
     let mut matches: Vec<Match> = Vec::new();

@@ -34,7 +34,7 @@ impl OpenError {
 /// Why messages were not appended. None of them was.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// One of them is not a message.
+    /// An element is not a message.
     #[error("{reason}")]
     NotAMessage {
         /// Which one, counted from zero.
@@ -42,7 +42,7 @@ pub enum AppendError {
         /// Why.
         reason: MessageError,
     },
-    /// One of them is too large.
+    /// An element is too large.
     #[error("a message of {bytes} bytes; at most {MAX_MESSAGE} are taken")]
     TooLarge {
         /// Which one, counted from zero.
@@ -58,7 +58,7 @@ pub enum AppendError {
 /// Why a tool record was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// It is not one.
+    /// The record is not valid.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The log failed.

@@ -1,4 +1,4 @@
-//! Records what becomes of the files of a workspace.
+//! Records changes of the files of a workspace.
 
 use std::path::PathBuf;
 
@@ -16,9 +16,9 @@ use crate::log::LinePlace;
 pub struct Restoration {
     /// The workspace.
     pub workspace: PathBuf,
-    /// The snapshot of what is there before.
+    /// The snapshot of the files before.
     pub from: SnapshotRef,
-    /// The snapshot that is put in its place.
+    /// The snapshot that is restored.
     pub to: SnapshotRef,
     /// The name of the restoration in the journal of the workspace.
     pub id: String,
@@ -79,7 +79,7 @@ impl Writer {
         Ok(step.id)
     }
 
-    /// Brings what follows from events up to date, as far as that can be done now.
+    /// Updates the files derived from events, as far as possible now.
     fn follow_lines(&mut self, lines: &[EventLine]) {
         for line in lines {
             for derived in Derived::ALL {

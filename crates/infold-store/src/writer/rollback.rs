@@ -15,12 +15,12 @@ impl Writer {
         Ok(self.log.ends())
     }
 
-    /// Lets what follows from the log wait.
+    /// Suspends updates of derived files.
     pub(crate) fn begin_push(&mut self) {
         self.is_pushing = true;
     }
 
-    /// Lets what follows from the log follow it again.
+    /// Resumes updates of derived files.
     pub(crate) fn end_push(&mut self) {
         self.is_pushing = false;
     }

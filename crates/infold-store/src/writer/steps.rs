@@ -15,7 +15,7 @@ use crate::event::{
 };
 use crate::{LogError, StateAuthor, StepError};
 
-/// What a block of the layered state names instead of what a message refers to.
+/// The reference of a block of the layered state, which belongs to no reference in a message.
 pub const CONTEXT_REFERENCE: &str = "layers";
 
 /// Who asked for a fold.
@@ -63,7 +63,7 @@ impl Writer {
         self.mask_as(seq, part, |_, _, hidden| mask_text(seq, hidden))
     }
 
-    /// Shows a tool result as a stub that also says what `about` makes of its text.
+    /// Shows a tool result as a stub that also contains the output of `about` for its text.
     pub fn mask_described(
         &mut self,
         seq: Seq,
@@ -101,7 +101,7 @@ impl Writer {
         self.recall_tool = tool;
     }
 
-    /// Shows a part of a message as what `stub` makes of it and its tokens.
+    /// Shows a part of a message as the output of `stub` for it and its tokens.
     fn mask_as(
         &mut self,
         seq: Seq,
@@ -206,7 +206,7 @@ impl Writer {
     /// Shows an excerpt of the hidden message `source` at the end of the last message, which refers to it; none if
     /// that message cannot carry one.
     ///
-    /// It is no step: `undo` passes over it.
+    /// It is not a step: `undo` skips it.
     pub fn recall(
         &mut self,
         source: Seq,
@@ -234,7 +234,7 @@ impl Writer {
 
     /// Shows a text about the task at the end of the last message; none if that message cannot carry one.
     ///
-    /// It is no step: `undo` passes over it.
+    /// It is not a step: `undo` skips it.
     pub fn show_context(&mut self, text: &str) -> Result<Option<EventId>, LogError> {
         let Some(at) = self.log.state().shown().open_end() else {
             return Ok(None);
@@ -253,7 +253,8 @@ impl Writer {
         Ok(Some(id))
     }
 
-    /// Changes the layered state in force; the changes are a JSON array, and so is what makes up the whole state before them.
+    /// Changes the layered state; the changes are a JSON array, and so are those that produce the whole state
+    /// before them.
     pub fn change_state(
         &mut self,
         author: StateAuthor,
@@ -284,10 +285,10 @@ impl Writer {
         self.step(What::Refusal(refusal))
     }
 
-    /// Records the look-ups that the last reply was made with: `messages` are shown in the place of those from `from` on,
-    /// `results` among the results of the client's calls.
+    /// Records the look-ups that the last reply was made with: `messages` are shown in place of those from
+    /// `from` on, `results` among the results of the client's calls.
     ///
-    /// It is no step: `undo` passes over it.
+    /// It is not a step: `undo` skips it.
     pub fn lookup(
         &mut self,
         from: Seq,
@@ -323,7 +324,7 @@ impl Writer {
         Ok(self.step(What::Unpin(pinned))?)
     }
 
-    /// Folds what a cover covers behind a stand-in.
+    /// Folds the messages of a cover behind a stand-in.
     pub fn fold(
         &mut self,
         cause: Cause,
@@ -356,7 +357,7 @@ impl Writer {
     }
 }
 
-/// Returns the heading of a summary whose reader has no way to open what it stands for.
+/// Returns the heading of a summary for readers that cannot open the folded messages.
 pub fn heading(span: Span, messages: u64) -> String {
     heading_for(span, messages, None)
 }

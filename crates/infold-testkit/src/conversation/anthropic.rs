@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Conversation, NextStep, PICTURE, ScriptedCall, Shape};
 use crate::seal;
 
-/// Tools of the server, and what their results are called and hold.
+/// Tools of the server, with the type and the contents of their results.
 const SERVER_TOOLS: [(&str, &str); 6] = [
     ("web_search", "web_search_tool_result"),
     ("web_fetch", "web_fetch_tool_result"),

@@ -36,7 +36,7 @@ impl Conversation {
                 }
                 parts.push(json!({"functionResponse": result}));
             }
-            // More than results would end what the server is doing.
+            // Parts other than results would end the running tools of the server.
             if self.state.running.is_some() || !interrupted && !self.random.chance(8) {
                 return vec![json!({"role": "user", "parts": parts})];
             }

@@ -147,7 +147,7 @@ impl Conversation {
                 items.push(self.responses_message(&because));
             }
         }
-        // Reasoning leads to something of the model's own.
+        // Reasoning is followed by an item of the model.
         if self.thinking
             && items
                 .get(1)

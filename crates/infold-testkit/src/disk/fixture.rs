@@ -65,7 +65,7 @@ const STORE: [&str; 31] = [
 /// The secret that must be gone from the task `secret`, and from everything derived from it, once it is redacted.
 pub(crate) const SECRET: &str = "wyvern7741";
 
-/// How long a message is that makes a push larger than what is written at once.
+/// The size of a message that makes a push larger than one write.
 const LONG_MESSAGE_BYTES: usize = 700 << 10;
 
 impl Fixture {
@@ -77,7 +77,7 @@ impl Fixture {
         Ok(fixture)
     }
 
-    /// One without tasks.
+    /// Returns a fixture without tasks.
     pub(crate) fn empty(binary: &Path) -> Result<Fixture, String> {
         let inputs = tempfile::tempdir().map_err(|error| error.to_string())?;
         let upstream = Server::start(Script::new().model(Model {

@@ -1,5 +1,5 @@
-//! Damaged files: whatever happens to any of them, commands answer, a repair leaves what verifies, and a server
-//! goes on recording.
+//! Damages files, and checks that commands still answer, that a repair leaves a valid store, and that a server
+//! continues to record.
 
 mod harm;
 mod store;
@@ -29,7 +29,7 @@ pub struct Fuzz {
     pub is_loud: bool,
 }
 
-/// One case: a file, and what happens to it.
+/// One case: a file, and its damage.
 struct FuzzCase<'a> {
     store: &'a Store,
     victim: &'a Victim,
@@ -41,7 +41,7 @@ struct FuzzCase<'a> {
 
 const COLUMNS: [&str; 2] = ["cases", "repaired"];
 
-/// Damages stores of `binary` and says what was wrong.
+/// Damages stores of `binary` and reports violations.
 pub fn fuzz_store(binary: &Path, fuzz: &Fuzz) -> Result<CheckReport, String> {
     let fixture = Fixture::new(binary)?;
     let stores = [Store::new(&fixture)?, Store::large(&fixture)?];

@@ -17,7 +17,7 @@ pub(crate) struct Holdings {
 pub(crate) struct LogLines {
     /// `running` or `completed`.
     pub(crate) place: String,
-    /// It says what task it is.
+    /// Whether it has metadata.
     pub(crate) has_metadata: bool,
     pub(crate) messages: Vec<String>,
     pub(crate) events: Vec<String>,
@@ -50,7 +50,7 @@ impl Holdings {
         contexts.join(place).join(id)
     }
 
-    /// Returns what `later` lacks of these: every line must still be there, in its place, byte for byte.
+    /// Returns the first entry that `later` lacks: every line must still be there, in its place, byte for byte.
     pub(crate) fn lost_in(&self, later: &Holdings) -> Option<String> {
         self.tasks.iter().find_map(|(id, task)| {
             let Some(now) = later.tasks.get(id) else {
@@ -67,7 +67,8 @@ impl Holdings {
         })
     }
 
-    /// The same without what differs from run to run: times, and the ids of tasks that are not in `known`.
+    /// Returns the same holdings without values that differ between runs: times, and the ids of tasks that are
+    /// not in `known`.
     pub(crate) fn canonical(&self, known: &Holdings) -> Vec<(String, LogLines)> {
         let mut tasks: Vec<(String, LogLines)> = self
             .tasks

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::sandbox::{Program, Sandbox};
 use super::shim::Mode;
 
-/// The values that words of a command line stand for.
+/// The values of placeholders in a command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     inputs: PathBuf,

@@ -31,7 +31,7 @@ pub struct PowerCuts {
 
 const COLUMNS: [&str; 3] = ["states", "unreadable", "repaired"];
 
-/// Records sessions of `binary`, cuts the power at every moment, and says what was wrong.
+/// Records sessions of `binary`, cuts the power at every moment, and reports violations.
 pub fn cut_power(binary: &Path, cuts: &PowerCuts) -> Result<CheckReport, String> {
     let fixture = Fixture::empty(binary)?;
     let mut kinds: Vec<SessionKind> = session::KINDS.to_vec();

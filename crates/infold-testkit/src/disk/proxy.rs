@@ -57,7 +57,7 @@ impl DiskProxy {
     /// Tells it to stop, and waits until it has.
     pub(crate) fn stop(mut self, sandbox: &Sandbox) -> Ran {
         if let Some(id) = rustix::process::Pid::from_raw(self.child.id() as i32) {
-            // One that has ended already is waited for all the same.
+            // A process that has ended already is waited for as well.
             let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
         }
         ended(&mut self.child, sandbox)
@@ -104,7 +104,7 @@ fn ended(child: &mut Child, sandbox: &Sandbox) -> Ran {
 }
 
 impl ProxyConversation {
-    /// One that begins with instructions of its own, so that it is no other conversation.
+    /// Returns a conversation with its own instructions, so that it equals no other.
     pub(crate) fn new(about: &str) -> ProxyConversation {
         ProxyConversation {
             history: vec![json!({"role": "system", "content": format!("You know {about}.")})],
@@ -112,7 +112,7 @@ impl ProxyConversation {
         }
     }
 
-    /// Says something and hears the answer; what the client does not hear whole it does not keep.
+    /// Sends a message and reads the reply; a client does not keep an incomplete reply.
     pub(crate) fn turn(&mut self, port: u16, text: &str) -> Result<(), String> {
         let asked = self.asked(text);
         let body = request(&asked).to_string();

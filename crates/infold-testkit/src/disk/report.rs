@@ -16,9 +16,9 @@ pub enum Flaw {
     Untrue,
     /// Doing it again did not lead where one success leads.
     Retry,
-    /// `current.jsonl` is not what the model would be shown.
+    /// `current.jsonl` differs from the view.
     Stale,
-    /// `doctor --repair` did not put it right.
+    /// `doctor --repair` did not repair it.
     Unrepaired,
 }
 
@@ -34,10 +34,10 @@ impl Flaw {
     ];
 }
 
-/// One thing that was wrong, with the words that lead there again.
+/// One violation, with the arguments that reproduce it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Of which sort.
+    /// Its kind.
     pub wrong: Flaw,
     /// The run, as `--only` takes it.
     pub run: String,
@@ -83,7 +83,7 @@ impl CheckReport {
         self.findings.extend(findings);
     }
 
-    /// How often something was counted, in all rows.
+    /// Returns the sum of a column over all rows.
     pub fn total(&self, column: &str) -> u64 {
         let at = self.columns.iter().position(|name| *name == column);
         let rows = self.rows.values();

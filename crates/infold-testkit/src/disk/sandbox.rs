@@ -22,7 +22,7 @@ pub(crate) struct Program {
     pub(crate) config: PathBuf,
 }
 
-/// A directory for one run: `disk` is what faults happen on, and beside it is what a run prints.
+/// A directory for one run: faults are applied to `disk`, and the output of the run is beside it.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     root: TempDir,
@@ -59,7 +59,7 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// One whose contexts are a copy of these.
+    /// Returns a sandbox with a copy of these contexts.
     pub(crate) fn copy_of(contexts: &Path) -> io::Result<Sandbox> {
         let sandbox = Sandbox::new()?;
         copy_tree(contexts, &sandbox.contexts())?;
@@ -84,7 +84,7 @@ impl Sandbox {
         self.run_with(program, args, None, None)
     }
 
-    /// The same, with something to read and with the shim.
+    /// Runs a command with input and with the shim.
     pub(crate) fn run_with<S: AsRef<OsStr>>(
         &self,
         program: &Program,

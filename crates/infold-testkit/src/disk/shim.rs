@@ -1,4 +1,4 @@
-//! The preloaded library that harms or records what a process does to files, and what it can be told to do.
+//! The preloaded library that disturbs or records the file calls of a process, and its modes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) enum Mode {
     List,
     /// Harms one, counted from one.
     Harm(usize, DiskFault),
-    /// Records what they change.
+    /// Records the changes of all calls.
     Trace,
 }
 
@@ -98,7 +98,7 @@ impl Shim {
         self.dir.path().join("shim.so")
     }
 
-    /// Has a command run with it: `dir` is what it looks at, `log` what it writes.
+    /// Loads the library into a command: `dir` is the directory that it watches, `log` its output.
     pub(crate) fn load(&self, command: &mut Command, dir: &Path, log: &Path, mode: Mode) {
         let name = match mode {
             Mode::List => "list",
@@ -127,7 +127,7 @@ impl Shim {
     }
 }
 
-/// Reads what was listed, or which call was harmed.
+/// Reads the listed calls, or the disturbed one.
 pub(crate) fn read_calls(log: &Path) -> Vec<FileCall> {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -224,7 +224,7 @@ impl DiskFault {
         )
     }
 
-    /// A process that is told so goes on as if nothing had happened.
+    /// Returns whether a process continues after this fault as if nothing had happened.
     pub(crate) fn is_harmless(self) -> bool {
         matches!(self, DiskFault::Eintr | DiskFault::Short)
     }

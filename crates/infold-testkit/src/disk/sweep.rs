@@ -1,4 +1,4 @@
-//! Faults at every call of every command that reads or writes a store, and what must hold after each.
+//! Faults at every call of every command that reads or writes a store, and the checks after each.
 
 mod cases;
 mod claims;
@@ -61,7 +61,7 @@ impl CommandOutput {
     }
 }
 
-/// One run: a command, the call that is harmed, and how.
+/// One run: a command, the disturbed call, and the fault.
 struct SweepRun<'a> {
     subject: &'a Subject,
     at: usize,
@@ -70,7 +70,7 @@ struct SweepRun<'a> {
 
 const COLUMNS: [&str; 2] = ["runs", "faults"];
 
-/// Runs commands of `binary` with faults and says what was wrong.
+/// Runs commands of `binary` with faults and reports violations.
 pub fn sweep_faults(binary: &Path, sweep: &Sweep) -> Result<CheckReport, String> {
     let fixture = Fixture::new(binary)?;
     let mut cases = cases::all(&fixture);
@@ -152,7 +152,7 @@ impl SweepRun<'_> {
         )
     }
 
-    /// Does it; returns whether the fault happened, and what was wrong.
+    /// Runs it; returns whether the fault happened, and the violations.
     fn judged(&self, fixture: &Fixture) -> (bool, Vec<Violation>) {
         let judged = match self.subject.case.nature {
             Nature::Serves => serve::judge(self, fixture),

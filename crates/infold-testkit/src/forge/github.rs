@@ -12,7 +12,7 @@ pub(super) fn respond(state: &mut ForgeState, request: &ForgeRequest) -> ForgeRe
         Some(refusal) => refusal,
         None => route(state, request).with_etag(request),
     };
-    // What has not changed costs nothing.
+    // Responses with status 304 do not count against the rate limit.
     if reply.status != 304 {
         state.rate.remaining = state.rate.remaining.saturating_sub(1);
     }
@@ -36,7 +36,7 @@ fn error(status: u16, message: &str) -> ForgeReply {
     ForgeReply::json(status, &body)
 }
 
-/// Refuses what has a wrong token, none where one is needed, or came too often.
+/// Refuses requests with a wrong or missing token, and those over the rate limit.
 fn refuse(state: &ForgeState, request: &ForgeRequest) -> Option<ForgeReply> {
     let sent = request
         .headers
@@ -257,7 +257,7 @@ fn in_issue(
     }
 }
 
-/// Returns what a list shows, in its order.
+/// Returns the items of a list, in its order.
 fn listed<'r>(repo: &'r ForgeRepo, request: &ForgeRequest) -> Vec<&'r ForgeItem> {
     let state = request.parameter("state").unwrap_or("open");
     let labels: Vec<&str> = request

@@ -153,7 +153,7 @@ fn in_project(
     }
 }
 
-/// Changes what a request names.
+/// Applies the changes of a request.
 fn change(item: &mut ForgeItem, request: &ForgeRequest, now: u64) {
     // Labels are a text with commas, or a list.
     let names = |key: &str| -> Option<Vec<String>> {

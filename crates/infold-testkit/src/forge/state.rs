@@ -1,6 +1,6 @@
-//! What a code hosting server holds: repositories, issues, merge requests, labels and comments.
+//! The state of a code hosting server: repositories, issues, merge requests, labels and comments.
 
-/// All that a server holds. Tests make one, and look at it afterwards.
+/// The state of a server. Tests create one, and inspect it afterwards.
 #[derive(Clone, Debug)]
 pub struct ForgeState {
     /// The repositories.

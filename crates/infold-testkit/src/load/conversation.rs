@@ -62,7 +62,7 @@ impl LoadConversation {
         talk
     }
 
-    /// Appends the reply and what the user says to it.
+    /// Appends the reply and the next message of the user.
     pub fn go_on(&mut self, texts: &TextPool, reply: &str) {
         self.push("assistant", &[reply]);
         self.user(texts);
@@ -118,7 +118,7 @@ impl TextPool {
             include_str!("reply.rs"),
         ]
         .concat();
-        // Two messages with their frames come to about 1,750 bytes, 80 messages to 70 KB.
+        // Two messages with their frames have about 1,750 bytes, 80 messages 70 KB.
         TextPool {
             long: cut(&source, 1_200),
             short: cut(&source, 380),

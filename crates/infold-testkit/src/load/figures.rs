@@ -43,7 +43,7 @@ impl Figures {
         self.error.get_or_insert_with(|| error.to_string());
     }
 
-    /// Forgets how long answers took, not what went wrong.
+    /// Resets the times of answers, but not the counts of failures.
     pub fn forget_times(&mut self) {
         self.whole.clear();
         self.first.clear();

@@ -7,7 +7,7 @@ use super::connection::find;
 /// How many pieces a reply has if nothing else is said.
 pub const PIECES: usize = 4;
 
-/// The only thing the upstream ever says, so that who asks knows what must come.
+/// The only reply of the upstream, so that the client knows which bytes to expect.
 pub struct FixedReply {
     pieces: Vec<String>,
     text: String,
@@ -59,7 +59,7 @@ impl FixedReply {
         }
     }
 
-    /// Returns what is said; it needs no escapes in JSON.
+    /// Returns the text of the reply; it needs no escapes in JSON.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -74,8 +74,8 @@ impl FixedReply {
         &self.events
     }
 
-    /// Returns whether a body is the upstream's to the byte. One that was written anew must say the
-    /// same and come to its end.
+    /// Returns whether a body is the upstream's to the byte. A rewritten body must have the same text and be
+    /// complete.
     pub fn check(&self, body: &[u8], stream: bool) -> io::Result<bool> {
         let known = if stream { &self.stream } else { &self.whole };
         if body == known {

@@ -61,7 +61,7 @@ impl LoadUpstream {
                     continue;
                 };
                 let answers = Arc::clone(&answers);
-                // Who hangs up is no news: the other side counts what it missed.
+                // A broken connection needs no report: the other side counts the failure.
                 tokio::spawn(async move { answers.serve(socket).await.ok() });
             }
         }
@@ -118,7 +118,7 @@ fn chunk(bytes: &[u8]) -> Vec<u8> {
     [size.as_bytes(), bytes, b"\r\n"].concat()
 }
 
-/// Looks at both ends only: who writes the body anew puts what is not a message there.
+/// Reads both ends of the body only: rewritten bodies have the other members there.
 fn asks_for_stream(body: &[u8]) -> bool {
     const END: usize = 512;
     let says = |part: &[u8]| {

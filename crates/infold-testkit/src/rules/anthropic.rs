@@ -323,7 +323,7 @@ impl AnthropicOrder {
         refuse(format!("{here}: Invalid `{member}` in `{kind}` block"))
     }
 
-    /// A user message that is more than results ends what the server was doing.
+    /// A user message with more than results ends the running tools of the server.
     fn still_open(&self, at: usize, said: bool) -> Result<(), BadRequest> {
         let late = |open: &OpenUse| {
             if open.background {

@@ -37,7 +37,7 @@ pub(super) fn check(body: Json<'_>, model: &str, alternate: bool) -> Result<(), 
     let contents = listed(body, "contents");
     let mut before = String::new();
     let mut open: Vec<(String, String)> = Vec::new();
-    // Calls that the server runs, by kind and id, and the content they stand in.
+    // Calls that the server runs, by kind and id, and the content that has them.
     let mut running: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for (at, content) in contents.iter().enumerate() {
         if let Some(name) = unknown_member(*content, &["role", "parts"]) {
@@ -61,7 +61,7 @@ pub(super) fn check(body: Json<'_>, model: &str, alternate: bool) -> Result<(), 
             check_part(at, place, *part)?;
         }
         if role == "user" {
-            // Only results keep what the server is doing from ending.
+            // Any part other than a result would end the running tools of the server.
             if let Some(((kind, id), from)) = running.iter().next()
                 && (parts
                     .iter()

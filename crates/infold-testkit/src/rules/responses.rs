@@ -17,7 +17,7 @@ const ROBOT: &str = "robot call";
 /// How many items later it must have its output.
 const BACKGROUND_ITEMS: usize = 24;
 
-/// Calls, the items that answer them, and what errors call them.
+/// Calls, the items that answer them, and their names in errors.
 const PAIRS: [(&str, &str, &str); 8] = [
     ("function_call", "function_call_output", "function call"),
     (
@@ -68,9 +68,9 @@ struct ItemOrder {
     ids: HashSet<String>,
     /// Kinds of calls by their ids.
     calls: HashMap<String, &'static str>,
-    /// Calls without an output: what errors call them, and where they stand.
+    /// Calls without an output: their names in errors, and their positions.
     open: BTreeMap<String, (&'static str, usize)>,
-    /// Approval requests, and what was said to them.
+    /// Approval requests, and their answers.
     approvals: BTreeMap<String, Option<bool>>,
 }
 
@@ -152,7 +152,7 @@ fn is_output(item: Json<'_>) -> bool {
     called || speaks || reports || SINGLE_ITEMS.contains(&kind.as_str())
 }
 
-/// A reasoning item is unchanged, and followed by what it led to.
+/// A reasoning item is unchanged, and followed by the item that it belongs to.
 fn follows(item: Json<'_>, next: Option<Json<'_>>) -> Result<(), BadRequest> {
     let id = string(item, "id");
     let sealed = string(item, "encrypted_content");
@@ -227,7 +227,7 @@ impl ItemOrder {
             );
             return Err(BadRequest::new(message, param, "invalid_value"));
         }
-        // The model's own text may stand among its calls; what others say ends its turn. A robot goes on.
+        // The model's own text may be among its calls; other text ends its turn. A robot call continues.
         let mut open = self.open.iter();
         if role != "assistant"
             && let Some((id, (name, _))) = open.find(|(_, (name, _))| *name != ROBOT)

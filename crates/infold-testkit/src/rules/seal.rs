@@ -4,8 +4,8 @@ use crate::hash;
 
 /// Returns the signature that the scripted provider issues for `text`.
 ///
-/// It is a digest, so that a server knows what it issued without keeping it: a signature that
-/// does not belong to the text beside it was never issued with it.
+/// It is a digest, so that a server recognises its signatures without storing them: a signature that does not
+/// match the text beside it was never issued with it.
 pub fn seal(text: &str) -> String {
     let digest = hash(format!("sealed by infold-testkit: {text}").as_bytes());
     format!("c2VhbGVk{digest:016x}")

@@ -115,7 +115,7 @@ fn a_client_that_goes_away_is_recorded_and_uses_up_no_step() {
     assert_eq!(server.left(), 1);
 }
 
-/// What 200 requests meet with this seed: each status and whether the body was whole.
+/// Sends 200 requests with this seed, and returns the status of each and whether its body was whole.
 fn run(seed: u64) -> (Vec<(u16, bool)>, Tally) {
     let faults = Faults {
         seed,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use infold_testkit::Server;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Got {
     /// Zero if there was not even a status.

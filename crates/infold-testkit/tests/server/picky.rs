@@ -1,4 +1,4 @@
-//! What a picky server does not take, rule by rule, beside what it takes.
+//! Requests that a picky server refuses, rule by rule, beside similar ones that it accepts.
 
 use infold_testkit::{Conversation, Model, Script, Server, Step, refusal, seal};
 use infold_wire::Wire;
@@ -14,7 +14,7 @@ const WIRES: [Wire; 5] = [
     Wire::Ollama,
 ];
 
-/// What is said to these messages.
+/// Returns the error for these messages, if there is one.
 fn said(model: &Model, wire: Wire, messages: &Value) -> Option<String> {
     let (path, body) = match wire {
         Wire::Chat => (

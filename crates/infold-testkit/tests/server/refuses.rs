@@ -1,4 +1,4 @@
-//! What the server does not take, in the words of each provider.
+//! Requests that the server refuses, with the errors of each provider.
 
 use crate::http::{get, post, send};
 use infold_testkit::{Model, Script, Server, Step, errors, read_steps};

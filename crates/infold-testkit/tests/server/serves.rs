@@ -1,4 +1,4 @@
-//! What the server answers, wire by wire, over plain HTTP.
+//! Replies of the server, wire by wire, over plain HTTP.
 
 use crate::http::{get, post, send};
 use infold_testkit::{Answer, Model, Script, Server, Step, hash};
@@ -267,7 +267,7 @@ fn usage_on_a_chat_stream_comes_only_if_asked_for() {
     assert!(!post(&server, path, &body).body.contains("usage"));
 }
 
-/// What is said to be cached, in a chat reply.
+/// Returns the number of cached tokens that a chat reply reports.
 fn cached(body: &str) -> u64 {
     let json = Json::parse(body.as_bytes()).expect("the reply is JSON");
     let details = json

@@ -36,15 +36,15 @@ pub(crate) struct ServerTool {
     pub read_only: bool,
 }
 
-/// What a server lists.
+/// The tools that a server listed.
 #[derive(Debug)]
 pub struct ListedTools {
     pub tools: Vec<ServerTool>,
-    /// Whether there are more than were asked for.
+    /// Whether the server has more tools than were requested.
     pub has_more: bool,
 }
 
-/// What a call gave.
+/// The output of a call.
 #[derive(Debug)]
 pub struct ToolOutput {
     pub text: String,
@@ -92,7 +92,7 @@ pub async fn connect_stdio(
     stdin: impl AsyncWrite + Send + Unpin + 'static,
     handshake: Handshake,
 ) -> Result<McpConnection, HandshakeError> {
-    // Lines are limited by whoever gives the output.
+    // The reader of the output limits the length of lines already.
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(usize::MAX);
     connect(transport, handshake).await
 }
@@ -207,7 +207,7 @@ impl McpConnection {
         Ok(ListedTools { tools, has_more })
     }
 
-    /// Calls a tool. Dropping the future tells the server.
+    /// Calls a tool. Dropping the future sends a cancellation to the server.
     pub async fn call(
         &self,
         tool: &str,
@@ -265,7 +265,7 @@ fn request_error(error: ServiceError) -> RequestError {
     }
 }
 
-/// Returns the text of a result; what is no text is named.
+/// Returns the text of a result; other content is replaced by its description.
 fn result_text(result: CallToolResult) -> String {
     if let (true, Some(structured)) = (result.content.is_empty(), &result.structured_content) {
         return structured.to_string();

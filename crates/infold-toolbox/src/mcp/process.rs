@@ -86,8 +86,8 @@ impl ServerProcess {
         Ok((process, stdout, stdin))
     }
 
-    /// Returns what the process wrote to standard error: its beginning and its end. Waits a moment for the rest, if it
-    /// has just ended.
+    /// Returns the beginning and the end of the standard error of the process. If it has just ended, waits
+    /// briefly for the rest.
     pub async fn last_words(&mut self) -> String {
         let _ = timeout(MAX_LAST_WORDS_TIME, &mut self.reading).await;
         let mut buffer = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +95,7 @@ impl ServerProcess {
         buffer.into_text().trim().to_owned()
     }
 
-    /// Waits a moment for the process to end by itself, then kills what is left.
+    /// Waits briefly for the process to end by itself, then kills its remaining processes.
     pub async fn end(mut self) {
         let _ = timeout(MAX_END_TIME, self.child.wait()).await;
     }

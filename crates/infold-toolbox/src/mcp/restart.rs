@@ -12,9 +12,9 @@ pub struct RestartPolicy {
 /// Why a server is not started now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartRefusal {
-    /// It failed just now.
+    /// The server failed just now; this is the time until the next start.
     Wait(Duration),
-    /// It failed too often.
+    /// The server failed too often.
     GivenUp,
 }
 

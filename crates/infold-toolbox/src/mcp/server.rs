@@ -50,11 +50,11 @@ struct ConnectionState {
     restarts: RestartPolicy,
     /// Why the last start failed.
     last_failure: Option<String>,
-    /// What was last listed; offered also while the server is down, so that the list stays the same.
+    /// The last list of tools; offered also while the server is down, so that the list stays the same.
     listed: Listed,
 }
 
-/// The tools of a server, and what is wrong with them.
+/// The tools of a server, and the problems with them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listed {
     pub tools: Vec<ServerTool>,
@@ -65,13 +65,13 @@ pub(crate) struct Listed {
 #[derive(Debug)]
 struct RunningServer {
     connection: McpConnection,
-    /// None for a server that is not ours to start, and once it was stopped.
+    /// None for a server that is not started by us, and once it was stopped.
     process: Mutex<Option<ServerProcess>>,
     is_line_too_long: Arc<AtomicBool>,
     is_listed: AtomicBool,
 }
 
-/// What all servers of a toolbox share.
+/// Settings that all servers of a toolbox share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedSettings {
     pub environment: Vec<(OsString, OsString)>,
@@ -180,7 +180,7 @@ impl ServerHandle {
         })
     }
 
-    /// Calls a tool. A failure has what the tool said, or why there is nothing.
+    /// Calls a tool. An error contains the output of the tool, or the reason why there is none.
     pub async fn call(
         &self,
         tool: &str,
@@ -288,7 +288,7 @@ impl ServerHandle {
             Err(error) if error.is_refusal => self
                 .connect(Handshake::Discover)
                 .await
-                // What it said to the usual handshake tells more.
+                // The error of the usual handshake is more informative.
                 .map_err(|_| error.text),
             connected => connected.map_err(|error| error.text),
         }

@@ -1,4 +1,4 @@
-//! What a model reads of the tools of a workspace.
+//! The definitions of the workspace tools that a model reads.
 
 use serde_json::{Value, json};
 

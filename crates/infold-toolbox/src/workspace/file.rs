@@ -49,7 +49,7 @@ pub fn read_whole(
 ) -> Result<Vec<u8>, CallProblem> {
     let (file, size) = open_file(place, shown)?;
     let mut bytes = Vec::new();
-    // It may grow meanwhile, or be one whose size is not known, as those of /proc.
+    // The file may grow meanwhile, or have an unknown size, as those of /proc.
     file.take(max_bytes + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| read_failure(&error, shown))?;
@@ -66,7 +66,7 @@ pub fn read_failure(error: &io::Error, shown: &str) -> CallProblem {
     CallProblem::new(format!("`{shown}` cannot be read: {error}"))
 }
 
-/// Returns what a file is at a place, without following a link; none if there is none.
+/// Returns the metadata of the file at a place, without following a link; none if there is none.
 pub fn existing(place: &Location<'_>, shown: &str) -> Result<Option<Stat>, CallProblem> {
     let name = place
         .name()
@@ -105,7 +105,7 @@ pub fn write_whole(place: &Location<'_>, shown: &str, bytes: &[u8]) -> Result<()
     })
 }
 
-/// Refuses a file that may not be written: renaming would replace it all the same.
+/// Refuses a file that may not be written, because renaming would replace it all the same.
 fn check_writable(directory: BorrowedFd<'_>, name: &OsStr, shown: &str) -> Result<(), CallProblem> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match openat(directory, name, flags, Mode::empty()) {
@@ -123,7 +123,7 @@ fn write_temporary(
     replaced: Option<&Stat>,
 ) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Others must not read it before it has the mode of what it replaces.
+    // Other users must not read it before it has the mode of the replaced file.
     let mode = if replaced.is_some() { 0o600 } else { 0o666 };
     let handle = openat(directory, name, flags, Mode::from_raw_mode(mode))?;
     let mut file = File::from(handle);
@@ -144,7 +144,7 @@ fn write_temporary(
     file.sync_data()
 }
 
-/// Prefix of files that are renamed to what they replace; one is left behind only by a crash.
+/// Prefix of the temporary files that are renamed to their targets; one is left behind only by a crash.
 pub const TEMPORARY_PREFIX: &str = ".infold-write-";
 
 fn temporary_name() -> String {
@@ -171,7 +171,7 @@ fn kind_failure(kind: FileType, shown: &str) -> CallProblem {
         FileType::Fifo => "a named pipe, not a file",
         FileType::Socket => "a socket, not a file",
         FileType::CharacterDevice | FileType::BlockDevice => "a device, not a file",
-        // A link in the place of what was no link a moment before.
+        // A link has just replaced a file that was no link.
         FileType::Symlink => "being replaced by something else right now: try again",
         _ => "not a regular file",
     };

@@ -11,7 +11,7 @@ pub fn glob(pattern: &str, at_any_depth: bool) -> Option<Regex> {
     expression.push('$');
     RegexBuilder::new(&expression)
         .dot_matches_new_line(true)
-        // Names need not be UTF-8.
+        // File names may be other than UTF-8.
         .unicode(false)
         .size_limit(1 << 20)
         .build()
@@ -57,7 +57,7 @@ fn translate(pattern: &str, expression: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Translates what follows `[`, and returns what follows its `]`.
+/// Translates a class, of which `rest` is the text after `[`, and returns the text after its `]`.
 fn translate_class<'a>(rest: &'a str, expression: &mut String) -> Option<&'a str> {
     let is_negated = rest.starts_with(['!', '^']);
     let members = if is_negated { &rest[1..] } else { rest };

@@ -1,4 +1,4 @@
-//! The tool `list`: what is in a directory.
+//! The tool `list`: lists a directory.
 
 use rustix::fs::{AtFlags, FileType, readlinkat, statat};
 

@@ -84,7 +84,7 @@ struct FoundLines {
 }
 
 impl LineRange {
-    /// Reads the range; what comes before it is not kept.
+    /// Reads the range, and drops the text before it.
     fn read(
         &self,
         reader: &mut impl std::io::BufRead,
@@ -128,7 +128,7 @@ impl LineRange {
 }
 
 impl FoundLines {
-    /// Returns the lines with a note on what else there is.
+    /// Returns the lines with a note about the rest of the file.
     fn describe(self, shown: &str, range: &LineRange) -> Result<String, CallProblem> {
         if self.seen == 0 {
             return Ok(format!("(`{shown}` is empty)"));

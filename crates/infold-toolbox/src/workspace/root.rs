@@ -48,7 +48,7 @@ pub enum MissingParents {
     Create,
 }
 
-/// What the last component is opened as.
+/// The kind of file as which the last component is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenKind {
     Entry,
@@ -78,7 +78,7 @@ pub enum PathError {
     Io { path: String, source: io::Error },
 }
 
-/// What a model is told that wants to write to a repository's own directory.
+/// The reason given to a model that wants to write to a repository's own directory.
 pub const REPOSITORY_DATA: &str =
     "belongs to the repository's own data (.git), which files tools do not change: use git itself";
 
@@ -238,7 +238,7 @@ impl Location<'_> {
         std::iter::once(root).chain(parents)
     }
 
-    /// Returns what to put before the names of what is in the directory: its path from the root, without links.
+    /// Returns the prefix for the names in the directory: its path from the root, without links.
     pub fn path_prefix(&self) -> String {
         let names = self.parents.iter();
         let names = names.map(|parent| format!("{}/", parent.name.to_string_lossy()));
@@ -311,7 +311,7 @@ impl Location<'_> {
                 self.parents.push(Parent { handle, name });
                 Ok(None)
             }
-            // Systems differ in what they say of a link.
+            // The error code for a link differs between systems.
             Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => match self.read_link(&name) {
                 Ok(link) => Ok(Some(link)),
                 Err(_) => Err(ComponentError::NotADirectory),

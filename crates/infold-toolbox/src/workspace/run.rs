@@ -91,13 +91,13 @@ struct RunningCommand {
     child: tokio::process::Child,
     output: pipe::Receiver,
     max_output_bytes: u64,
-    /// Dropped last: it also ends what the command left running.
+    /// Dropped last, because it also ends the processes that the command left running.
     _group: ProcessGroup,
 }
 
 impl RunningCommand {
     fn start(workspace: &Workspace, command: &str) -> io::Result<RunningCommand> {
-        // One pipe for both, so that output and errors keep their order.
+        // Use one pipe for both, so that output and errors keep their order.
         let (reader, writer) = io::pipe()?;
         let group = ProcessGroup::new()?;
         let child = Command::new("/bin/sh")
@@ -161,7 +161,7 @@ impl RunningCommand {
     }
 }
 
-/// What a command does next.
+/// The next event of a running command.
 enum CommandStep {
     Output(io::Result<usize>),
     Exit(io::Result<ExitStatus>),

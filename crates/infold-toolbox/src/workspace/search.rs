@@ -101,7 +101,7 @@ struct Matches {
     limit: usize,
     large_files: usize,
     unreadable_files: usize,
-    /// What is put before paths.
+    /// The prefix of reported paths.
     base: String,
 }
 
@@ -187,7 +187,7 @@ impl Matches {
     }
 }
 
-/// Returns a line, or of a long one what is around the match.
+/// Returns a line; of a long one, the text around the match.
 fn shown_line(line: &[u8], match_start: usize) -> String {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.len() <= MAX_SHOWN_LINE_BYTES {

@@ -1,4 +1,4 @@
-//! Walks directories below a root by their handles, without what `.gitignore` leaves out.
+//! Walks directories below a root by their handles, skipping entries that `.gitignore` leaves out.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -22,32 +22,32 @@ pub struct WalkEntry<'a> {
     pub kind: FileType,
 }
 
-/// Whether a walk goes on.
+/// Whether a walk continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkStep {
     Continue,
     Stop,
 }
 
-/// What is walked.
+/// The parameters of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkOptions {
     /// How many levels below the first directory; 1 for its own entries alone.
     pub max_depth: usize,
-    /// Whether what `.gitignore` leaves out is walked, too.
+    /// Whether entries that `.gitignore` leaves out are walked, too.
     pub with_ignored: bool,
 }
 
 /// How many entries a walk looks at, whatever it does with them.
 const MAX_WALKED_ENTRIES: usize = 500_000;
 
-/// How deep a walk goes: each level holds a file open.
+/// The most levels of a walk: each level holds a file open.
 const MAX_WALK_DEPTH: usize = 64;
 
 const MAX_IGNORE_FILE_BYTES: u64 = 256 << 10;
 
-/// Calls `visit` for each entry below a directory, those of a directory in the order of their names, and each
-/// directory before what is in it. Links are not followed.
+/// Calls `visit` for each entry below a directory, in the order of their names, and for each directory before
+/// its entries. Links are not followed.
 ///
 /// Returns whether everything was walked.
 pub fn walk(
@@ -155,7 +155,7 @@ impl Walk<'_> {
             self.is_whole = false;
             return WalkStep::Continue;
         }
-        // What is no longer a directory, or may not be read, is passed over.
+        // An entry that is no longer a directory, or may not be read, is skipped.
         let Ok(below) = open_directory(directory, name) else {
             self.is_whole = false;
             return WalkStep::Continue;
@@ -213,7 +213,7 @@ fn names_of(
     max_entries: usize,
 ) -> rustix::io::Result<Vec<(OsString, FileType)>> {
     let mut names = Vec::new();
-    // One handle has one position, and others may read this directory now.
+    // Open the directory again: a handle has one position, and other calls may read this directory now.
     for entry in Dir::new(open_directory(directory, OsStr::new("."))?)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
@@ -227,7 +227,7 @@ fn names_of(
     Ok(names)
 }
 
-/// Returns what an entry is; some file systems do not say it with the names.
+/// Returns the kind of an entry; some file systems do not report it with the names.
 fn kind_of(directory: BorrowedFd<'_>, name: &OsStr, kind: FileType) -> Option<FileType> {
     if kind != FileType::Unknown {
         return Some(kind);

@@ -68,7 +68,7 @@ pub fn edit(workspace: &Workspace, arguments: &CallArguments) -> Result<String, 
     })
 }
 
-/// What is replaced by what.
+/// A text to find, and its replacement.
 struct Replacement<'a> {
     old: &'a str,
     new: &'a str,
@@ -90,9 +90,9 @@ impl Replacement<'_> {
         Ok(())
     }
 
-    /// Returns the edited bytes, and the lines where they were replaced.
+    /// Returns the edited bytes, and the numbers of the edited lines.
     ///
-    /// Works on bytes, so what is not UTF-8 elsewhere in the file stays as it is.
+    /// Works on bytes, so text elsewhere in the file that is not UTF-8 stays unchanged.
     fn apply(&self, bytes: &[u8], shown: &str) -> Result<(Vec<u8>, Vec<usize>), CallProblem> {
         let (mut old, mut new) = (self.old.to_owned(), self.new.to_owned());
         let mut found = occurrences(bytes, &old);

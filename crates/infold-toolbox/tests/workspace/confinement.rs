@@ -114,7 +114,7 @@ fn paths_do_not_leave() {
             "{path}: {refused}"
         );
     }
-    // What begins alike is not below.
+    // A path with the same prefix is not below the root.
     let alike = format!("{}-other", fixture.root().display());
     assert!(
         fixture

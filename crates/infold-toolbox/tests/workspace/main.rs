@@ -1,4 +1,4 @@
-//! What the tools of a workspace do, and that they do it nowhere else.
+//! The workspace tools, and their confinement to the workspace.
 
 #![allow(clippy::unwrap_used)]
 

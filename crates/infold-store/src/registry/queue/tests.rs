@@ -218,7 +218,7 @@ fn a_paused_task_is_nobodys_until_it_is_asked_for() {
     let pause = StopRequest::Pause {
         reason: "later".to_owned(),
     };
-    // Nobody works on it yet, so that there is nobody to ask.
+    // The task has no worker yet that could be asked.
     assert!(!registry.request_stop(task(1), &pause, minute(1)).unwrap());
     assert_eq!(claimed(&registry, &request), Some(task(1)));
     assert!(registry.request_stop(task(1), &pause, minute(1)).unwrap());
@@ -238,7 +238,7 @@ fn a_paused_task_is_nobodys_until_it_is_asked_for() {
     };
     let entry = registry.claim(&asked).unwrap().unwrap();
     assert_eq!((entry.uuid, entry.stop), (task(1), None));
-    // It is taken now, also for whoever asks for it.
+    // The task is claimed now, so the same request cannot claim it again.
     assert_eq!(claimed(&registry, &asked), None);
 }
 
@@ -258,7 +258,7 @@ fn a_user_has_only_so_many_tasks_under_way() {
     let order: Vec<Option<Uuid>> = (0..4)
         .map(|_| claimed(&registry, &request(minute(5))))
         .collect();
-    // Tasks of nobody are those of one user.
+    // Tasks without a user count as those of one user.
     assert_eq!(order, [Some(task(1)), Some(task(3)), Some(task(4)), None]);
     assert_eq!(registry.claimable(minute(5), Some(1)).unwrap(), 0);
     registry

@@ -17,19 +17,19 @@ pub(super) enum Harm {
     Flip,
     /// Its end is missing.
     Truncate,
-    /// Two lines stand in each other's place.
+    /// Two lines are swapped.
     Swap,
-    /// A line is there twice.
+    /// A line is repeated.
     Duplicate,
     /// There are bytes in it that belong nowhere.
     Garbage,
-    /// It is empty.
+    /// The file is empty.
     Empty,
-    /// It is gone.
+    /// The file is missing.
     Missing,
-    /// It is a directory.
+    /// A directory is in its place.
     Directory,
-    /// It may not be read.
+    /// The file may not be read.
     Denied,
 }
 
@@ -47,7 +47,7 @@ impl Harm {
         (Harm::Denied, "denied"),
     ];
 
-    /// All that mean something here: nothing is denied to root.
+    /// Returns all that have an effect here: root may read every file.
     pub(super) fn all() -> impl Iterator<Item = Harm> {
         let is_root = rustix::process::geteuid().is_root();
         let all = Harm::ALL.iter().map(|(harm, _)| *harm);

@@ -41,7 +41,7 @@ const WRITES: [&str; 5] = [
 
 type Wrongs = Vec<(Flaw, String)>;
 
-/// Damages a file twice: once for people who look and repair, once for people and servers who go on.
+/// Damages a file twice: once followed by check and repair, once followed by further writes.
 pub(super) fn judge(fixture: &Fixture, case: &FuzzCase<'_>) -> (bool, Wrongs) {
     let mut wrong = Wrongs::new();
     let is_repaired = look_and_repair(fixture, case, &mut wrong)

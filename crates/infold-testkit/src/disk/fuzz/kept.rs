@@ -46,7 +46,7 @@ pub(super) fn missing(
     let aside = set_aside(&contexts).concat();
     let mut others = case.store.holdings.clone();
     others.tasks.remove(id);
-    // A repair may make a fork of the task begin elsewhere, with notes before what it holds itself.
+    // A repair may move the start of a fork of the task, with notes before its own entries.
     let forks = others.tasks.extract_if(.., |_, task| task.continues(id));
     let forks: Vec<(String, LogLines)> = forks.collect();
     let lost = others.lost_in(&now).or_else(|| {

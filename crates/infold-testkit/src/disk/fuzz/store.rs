@@ -40,7 +40,7 @@ pub(super) const ASIDE: (&str, &[u8]) = (
     "torn-messages-1700000000000",
     b"{\"role\":\"user\",\"content\":\"set aside\n",
 );
-/// That, and what a fold and a request that were cut short leave behind.
+/// The same, and the leftovers of a fold and a request that were cut off.
 const LEFT: [(&str, &[u8]); 4] = [
     ASIDE,
     ("unsummarized.jsonl", b"{\"role\":\"user\"}\n"),

@@ -17,12 +17,12 @@ use crate::disk::sandbox::Sandbox;
 pub(super) struct StateVerdict {
     /// A task could not be gone on with before it was repaired.
     pub(super) is_unreadable: bool,
-    /// `doctor --repair` had something to do.
+    /// Whether `doctor --repair` had something to repair.
     pub(super) is_repaired: bool,
     pub(super) wrong: Vec<(Flaw, String)>,
 }
 
-/// Boots a machine with what is left of the disk, and looks.
+/// Checks a store after a reboot with the remaining files of the disk.
 pub(super) fn judge(fixture: &Fixture, session: &Session, state: &DiskState) -> StateVerdict {
     let mut outcome = StateVerdict::default();
     let sandbox = match booted(session, state) {
@@ -34,7 +34,7 @@ pub(super) fn judge(fixture: &Fixture, session: &Session, state: &DiskState) -> 
             return outcome;
         }
     };
-    // People go on with their work, or look first.
+    // Users continue their work at once, or check the store first.
     if state.cut.is_multiple_of(2) {
         outcome.go_on(fixture, &sandbox);
         outcome.repair(fixture, &sandbox);
@@ -46,7 +46,7 @@ pub(super) fn judge(fixture: &Fixture, session: &Session, state: &DiskState) -> 
     if let Some(lost) = session.promised(state.cut).lost_in(&held) {
         outcome.wrong.push((Flaw::Lost, lost));
     }
-    // By now every task had a writer, which brings it up to date, or has ended, which did.
+    // By now every task had a writer, which updates its derived files, or has ended, which did so too.
     let stale = held
         .tasks
         .keys()
@@ -59,7 +59,7 @@ fn booted(session: &Session, state: &DiskState) -> io::Result<Sandbox> {
     let sandbox = Sandbox::new()?;
     for (path, bytes) in state.tree(session) {
         let path = sandbox.disk().join(path);
-        // They were made so; others may not read them.
+        // The files were created with this mode, so that other users cannot read them.
         let mode = match bytes {
             None => {
                 fs::create_dir_all(&path)?;
@@ -77,7 +77,7 @@ fn booted(session: &Session, state: &DiskState) -> io::Result<Sandbox> {
 }
 
 impl StateVerdict {
-    /// Says something in every task that runs.
+    /// Appends a message to every running task.
     fn go_on(&mut self, fixture: &Fixture, sandbox: &Sandbox) {
         let question = fixture
             .names()
@@ -99,7 +99,7 @@ impl StateVerdict {
             if matches!(first.code, Some(0 | 2)) || is_excused(&first) {
                 let mut written = stale(fixture, sandbox, &held, id).filter(|_| first.is_ok());
                 if matches!(written, Some((Flaw::Unrepaired, _))) {
-                    // Who appends does not read what lies before; who shows it does.
+                    // An append does not read earlier messages, but showing them does.
                     self.is_unreadable = true;
                     self.repair(fixture, sandbox);
                     written = stale(fixture, sandbox, &held, id);
@@ -125,7 +125,7 @@ impl StateVerdict {
     }
 }
 
-/// How `current.jsonl` of a task differs from what the model would be shown.
+/// Returns how `current.jsonl` of a task differs from the view.
 fn stale(
     fixture: &Fixture,
     sandbox: &Sandbox,

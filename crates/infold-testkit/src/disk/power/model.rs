@@ -1,4 +1,4 @@
-//! A disk with a cache that a power cut takes away: what is on it for certain, and what may be.
+//! A disk with a cache that a power cut clears: the data certain to be on it, and the data that may be.
 //!
 //! Bytes are certain once their file was synced, names once one of the directories they are in was. A rename
 //! happens whole or not at all. Of everything else any part may have reached the disk, in any order: of a file each
@@ -41,7 +41,7 @@ pub(super) enum BytesChange {
     Size(u64),
 }
 
-/// A change of names that happens whole or not at all: what each name leads to then.
+/// A change of names that happens whole or not at all: the new target of each name.
 #[derive(Clone, Debug)]
 struct Naming {
     sets: Vec<(usize, String, Option<usize>)>,
@@ -76,7 +76,7 @@ impl Disk {
         }
     }
 
-    /// Does what a record says.
+    /// Applies a record.
     pub(super) fn apply(&mut self, record: &TraceRecord) -> Result<(), String> {
         let done = match record {
             TraceRecord::Create(path) => self.make(path, Inode::file()),
@@ -242,7 +242,7 @@ impl Disk {
         }
     }
 
-    /// Makes certain whatever concerns a directory, and forgets what that overrides.
+    /// Makes all names of a directory certain, and drops the older ones.
     fn sync_names(&mut self, dir: usize) {
         let all = std::mem::take(&mut self.names);
         let mut left: Vec<Naming> = Vec::new();

@@ -1,4 +1,4 @@
-//! Does what a session consists of, with the shim recording it.
+//! Runs the steps of a session, recorded by the shim.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -47,7 +47,7 @@ impl Recorder {
             names.perform(&fixture.program, &self.sandbox, &line, Some(Mode::Trace))?;
             let held = self.held();
             self.mark(match kind {
-                // Nothing is promised.
+                // Without syncs, nothing is guaranteed.
                 SessionKind::Never => Holdings::default(),
                 _ => held,
             })?;
@@ -55,7 +55,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Turns through the proxy. They are promised once what was written is on the disk, which is soon.
+    /// Turns through the proxy. They are guaranteed once they are synced, which is soon.
     pub(super) fn serve(&mut self, fixture: &Fixture) -> Result<(), String> {
         let mut talks = [
             ProxyConversation::new("ferries"),

@@ -1,5 +1,5 @@
-//! Sessions before a power cut: commands one after the other, or clients of a proxy, with what was
-//! acknowledged when.
+//! Sessions before a power cut: commands in sequence, or clients of a proxy, with the times of their
+//! acknowledgements.
 
 use std::fs;
 use std::path::Path;
@@ -161,7 +161,7 @@ impl Session {
         format!("{during}, after {last}")
     }
 
-    /// The trace says all that was done: what it leads to is what is there.
+    /// Checks that the trace is complete: it leads to the files on the disk.
     fn check(&self, disk: &Path) -> Result<(), String> {
         let mut model = self.start();
         for record in &self.records {

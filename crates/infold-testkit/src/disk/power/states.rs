@@ -20,21 +20,21 @@ pub(super) struct DiskState {
 /// Which changes reached the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
-    /// Only what is certain.
+    /// Only data that is certain.
     Nothing,
-    /// All of it.
+    /// All data.
     All,
     /// All but one thing, by its place among those that are not certain.
     Without(usize),
-    /// One thing alone.
+    /// One change alone.
     Only(usize),
     /// Any part of each, drawn with this seed.
     Torn(u64),
 }
 
-/// So many single things are left out, and kept alone, at each moment.
+/// The number of single changes that are left out, and kept alone, at each moment.
 const SINGLES: usize = 8;
-/// So many random parts at each moment.
+/// The number of random subsets at each moment.
 const TORN: u64 = 4;
 
 /// Takes states evenly from all moments of a session, none twice; all if `count` is zero.
@@ -212,7 +212,7 @@ impl SurvivingChanges for Torn {
             let mut next = versions[versions.len() - 1].clone();
             change.apply(&mut next);
             if let BytesChange::Size(len) = change {
-                // Older versions of what was cut off are never seen again.
+                // Older versions of a truncated part never appear again.
                 for version in &mut versions {
                     version.truncate(*len as usize);
                 }

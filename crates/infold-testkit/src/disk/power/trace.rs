@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// One change, or a moment at which something was acknowledged.
+/// One change, or an acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TraceRecord {
     Create(PathBuf),

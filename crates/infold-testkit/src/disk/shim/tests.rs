@@ -91,7 +91,7 @@ fn it_harms_the_call_that_it_was_told_to() {
         harmed(3, DiskFault::Torn),
         ("write f".into(), false, Some(150))
     );
-    // It goes on with what is left.
+    // It continues with the rest.
     assert_eq!(harmed(3, DiskFault::Short).2, Some(200));
     assert_eq!(
         harmed(4, DiskFault::Eio),

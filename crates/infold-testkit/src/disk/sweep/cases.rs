@@ -10,7 +10,7 @@ use crate::disk::sandbox::{Ran, Sandbox};
 use crate::disk::shim::Mode;
 use Nature::{Atomic, Reads, Removes, Repairs, Repeatable, Rewrites, Serves, Steps};
 
-/// A command and what it promises.
+/// A command and its guarantees.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandCase {
     pub(crate) name: &'static str,
@@ -20,7 +20,7 @@ pub(crate) struct CommandCase {
     /// The task that it is about.
     pub(crate) task: Option<&'static str>,
     pub(crate) nature: Nature,
-    /// Nothing of the secret may be left when it took effect.
+    /// Whether it must remove all traces of the secret if it takes effect.
     pub(crate) has_secret: bool,
 }
 
@@ -29,15 +29,15 @@ pub(crate) struct CommandCase {
 pub(crate) enum Nature {
     /// Nothing.
     Reads,
-    /// All of what it does, or nothing.
+    /// It takes effect completely, or not at all.
     Atomic,
     /// The same, and doing it again changes nothing more.
     Repeatable,
-    /// One thing after the other: it goes on where it was interrupted.
+    /// It has several steps, and continues where it was interrupted.
     Steps,
-    /// Takes what messages say out of logs, all of it or nothing.
+    /// It redacts messages in logs, completely or not at all.
     Rewrites,
-    /// Takes whole tasks away, one after the other.
+    /// It removes whole tasks, one after the other.
     Removes,
     /// Mends a damaged store.
     Repairs,

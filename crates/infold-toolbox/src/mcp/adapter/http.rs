@@ -34,8 +34,8 @@ type HttpError = StreamableHttpError<ForwardError>;
 
 /// Returns the options of the transport. The address is that of the client.
 pub fn transport_config() -> StreamableHttpClientTransportConfig {
-    // A session that a server forgot is an error here: the server is then connected anew, as after any failure, and
-    // no call is sent twice.
+    // A session that the server dropped is an error here: the connection is then opened again, as after any
+    // failure, and no call is sent twice.
     StreamableHttpClientTransportConfig::default().reinit_on_expired_session(false)
 }
 

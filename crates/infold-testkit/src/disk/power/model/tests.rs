@@ -1,4 +1,4 @@
-//! Tests of the model: what it keeps, loses and never invents.
+//! Tests of the model: the data that it keeps and loses, and that it never invents any.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use super::{BytesChange, Disk, SurvivingChanges, Tree};
 use crate::disk::power::states::Torn;
 use crate::disk::power::trace::{TraceRecord, parse};
 
-/// Nothing that is not certain.
+/// Only data that is certain.
 struct Nothing;
 
 impl SurvivingChanges for Nothing {

@@ -39,10 +39,10 @@ pub enum FilesError {
     /// The shadow repository, the workspace or git.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// Nobody said which directory it is.
+    /// The task's directory is not known.
     #[error("the task has no workspace: none was named, and it was not made in a directory")]
     NoWorkspace,
-    /// Nothing was kept at that point.
+    /// There is no checkpoint at or before that point.
     #[error("{}", none_before(*first))]
     NoneBefore {
         /// The first checkpoint there is.
@@ -59,7 +59,7 @@ pub enum FilesError {
     /// The step was recorded, and the files are not all in place.
     #[error("the step was taken, and the files are not all in place yet: {source}")]
     Unfinished {
-        /// What stood in the way.
+        /// The reason.
         source: CheckpointError,
     },
     /// The step was refused, or the log could not be read or written.
@@ -98,7 +98,7 @@ impl From<FilesError> for StepError {
 pub struct OpenShadow {
     /// The repository.
     pub shadow: Shadow,
-    /// What was put right, in whole sentences.
+    /// The repairs that were made, in whole sentences.
     pub notes: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ pub struct TakenSnapshot {
     pub snapshot: Snapshot,
     /// The event that records it; none if it is the one that was recorded last.
     pub event: Option<EventId>,
-    /// What was put right on the way.
+    /// The repairs that were made on the way, in whole sentences.
     pub notes: Vec<String>,
 }
 

@@ -75,9 +75,9 @@ pub struct Config {
     pub serve: ServeConfig,
     /// Whether secrets are replaced before they reach the disk.
     pub redact: Setting<bool>,
-    /// What is recalled by itself.
+    /// The automatic recall of hidden messages.
     pub recall: RecallConfig,
-    /// What of a task's layered state is shown.
+    /// The part of a task's layered state that is shown.
     pub layers: LayersConfig,
     /// The policy for tools; without one all are shown.
     pub tools: Option<ToolsConfig>,
@@ -99,7 +99,7 @@ pub struct Config {
     pub mcp_servers: Vec<McpServerConfig>,
 }
 
-/// What is recalled by itself.
+/// The automatic recall of hidden messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallConfig {
     /// Whether excerpts of hidden messages come with requests that refer to them.
@@ -121,7 +121,7 @@ impl RecallConfig {
     }
 }
 
-/// What of a task's layered state is shown, and how.
+/// The part of a task's layered state that is shown, and its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayersConfig {
     /// Whether requests that pass through the proxy show it.

@@ -1,8 +1,8 @@
-//! What folding saved: the requests of a task, beside the same requests with nothing folded.
+//! The savings of folding: the requests of a task, beside the same requests with nothing folded.
 //!
-//! Both sides are computed for the requests that were really made. What was sent is what the provider reported, with what
-//! summaries, look-ups and replies that were not taken cost beside it. Unfolded is the same request with every message of
-//! its conversation as it came, counted as the provider counted what was sent.
+//! Both sides are computed for the requests that were really made. The sent side is the usage that the provider
+//! reported, with the cost of summaries, look-ups and discarded replies. The unfolded side is the same request with
+//! every message of its conversation unchanged, counted as the provider counted the sent request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::AddAssign;
@@ -26,14 +26,14 @@ pub struct Spending {
     pub cost: f64,
 }
 
-/// What folding saved over some requests.
+/// The savings of folding over some requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Gain {
     /// The requests that were answered.
     pub requests: u64,
-    /// What they took, with summaries, look-ups and replies that were not taken.
+    /// The tokens and cost of those requests, with summaries, look-ups and discarded replies.
     pub sent: Spending,
-    /// What they would have taken unfolded.
+    /// The tokens and cost that they would have had unfolded.
     pub unfolded: Spending,
     /// Requests that unfolded would have been larger than the window of their model.
     pub overflows: u64,
@@ -50,7 +50,7 @@ pub struct Gain {
 /// The day, in UTC, and the model of requests.
 pub type GainKey = (Date, String);
 
-/// What is known of a model.
+/// The known rates of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ModelRates {
     /// Its prices.
@@ -141,7 +141,7 @@ struct GainWalk<'a> {
     state: State,
     /// The reply that usage was last reported for.
     answered: Option<u64>,
-    /// What the last request would have shown unfolded.
+    /// The messages that the last request would have shown unfolded.
     previous: Option<Vec<Span>>,
     /// How the provider counts each model's tokens.
     factors: HashMap<String, ReportedFactor>,
@@ -211,7 +211,7 @@ impl<'a> GainWalk<'a> {
     }
 
     fn count_fold(&mut self, fold: &FoldLine, time: u64) {
-        // What an imported transcript had folded, nobody here saved.
+        // Folds in an imported transcript are not savings of this installation.
         if fold.trigger == Trigger::Import.name() || !self.period.holds(time) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Puts tasks into the queue, whoever they come from.
+//! Puts tasks from any source into the queue.
 
 use std::path::PathBuf;
 

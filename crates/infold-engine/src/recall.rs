@@ -1,8 +1,9 @@
 //! Recalls what the last messages refer to: excerpts of hidden messages, shown at the end of the request.
 //!
-//! What the user's words or the arguments of the model's calls name (see [`crate::references`]; of the user's words also quotations, names
-//! and rare words), and no line in view says anything about, is looked up in the hidden messages. The lines around the newest statement about it
-//! are added to the last message, so that the cached prefix stays as it is.
+//! The words of the user and the arguments of the model's calls name things (see [`crate::references`]; in the user's
+//! words also quotations, names and rare words). Each name that no line in view says anything about is searched for in
+//! the hidden messages. The lines around its newest statement are added to the last message, so that the cached prefix
+//! stays as it is.
 
 mod excerpt;
 mod name;
@@ -74,7 +75,7 @@ pub struct RecalledExcerpt {
 
 /// The first excerpts may take all the room, so many of them at least: what is cut off is missed more than one more excerpt.
 const MIN_FULL_EXCERPTS: usize = 2;
-/// Too short an excerpt helps nobody.
+/// Shorter excerpts are not useful.
 const MIN_EXCERPT_TOKENS: u64 = 48;
 
 /// Adds excerpts of what the last message refers to; returns them. A message that carries some already gets no more, so that a

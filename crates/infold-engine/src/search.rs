@@ -14,7 +14,7 @@ use crate::redact::{Pattern, PatternError};
 use crate::step;
 use infold_log::steer::Target;
 
-/// What is asked for, as it was written.
+/// A search query, as it was written.
 #[derive(Clone, Debug, Default)]
 pub struct SearchQuery {
     /// The text.

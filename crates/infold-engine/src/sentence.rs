@@ -13,7 +13,7 @@ pub struct Sentence<'a> {
     pub is_code: bool,
 }
 
-/// What of a line is not split.
+/// The parts of a line that are not split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepWhole {
     /// Every end of a sentence splits, also within a quotation.

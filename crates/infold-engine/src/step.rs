@@ -100,18 +100,18 @@ pub struct StepResult {
     pub note: Option<String>,
     /// The error of the hook that runs after folds.
     pub hook_error: Option<String>,
-    /// What became of the files, if the step touched them.
+    /// The outcome for the files, if the step restored any.
     pub files: Option<RestoreReport>,
 }
 
-/// What a step may use beside the log.
+/// The settings that a step needs besides the log.
 #[derive(Clone, Copy)]
 pub struct StepContext<'a> {
-    /// Run if it folds something.
+    /// Runs if the step folds something.
     pub hooks: &'a Hooks,
-    /// A model may change the phase only along these.
+    /// The phase changes that a model may make.
     pub transitions: &'a Transitions,
-    /// Where files are kept.
+    /// The checkpoints of files.
     pub files: &'a FileHistory,
 }
 

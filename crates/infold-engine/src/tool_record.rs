@@ -1,10 +1,10 @@
-//! What the log records of a policy for tools.
+//! The log's record of a tool policy.
 
 use infold_log::EventId;
 use infold_store::{Log, LogError, ToolsShownLine, What};
 use infold_tools::{Projection, ToolVerdict};
 
-/// So far back the last event about tools is looked for.
+/// The number of events that are searched for the last one about tools.
 const MAX_SEARCHED_EVENTS: u64 = 10_000;
 
 /// Returns what the log records of a projection.

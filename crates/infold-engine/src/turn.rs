@@ -53,7 +53,7 @@ pub struct TurnContext<'a> {
     pub frame: RequestFrame,
     /// How the layered state of the task is shown, if it is.
     pub layers: Option<&'a LayersConfig>,
-    /// What the calls of the reply are judged by, if there is a policy for tools.
+    /// The rules that check the calls of the reply, if there is a policy for tools.
     pub tools: Option<&'a TurnTools>,
 }
 

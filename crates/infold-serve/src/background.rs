@@ -18,7 +18,7 @@ use crate::open_task::OpenTask;
 use crate::pool::{CLOSE_AFTER_IDLE, Settling, TryLease};
 use crate::prefetch::PrefetchJob;
 
-/// Takes background jobs. It is unbounded: whoever adds a job may have a task leased that the worker wants.
+/// Takes background jobs. It is unbounded: the thread that adds a job may hold the lease that the worker waits for.
 #[derive(Clone)]
 pub(crate) struct BackgroundQueue {
     jobs: Sender<Job>,

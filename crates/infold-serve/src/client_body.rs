@@ -32,8 +32,7 @@ pub(crate) struct ClientBody {
 
 type BoxedError = Box<dyn Error + Send + Sync>;
 
-/// What came before a break is on its way: the connection is closed when it had time to leave, because
-/// what is written and not sent is lost with it.
+/// The pause before a connection is broken off, so that the bytes written before the break are still sent.
 const BREAK_DELAY: Duration = Duration::from_millis(20);
 
 /// An answer to a client.
@@ -294,7 +293,7 @@ impl ReplyTee {
         if self.parser.is_complete() || self.upstream.is_end_stream() {
             self.record();
         }
-        // Whoever knows the length asks for nothing behind it.
+        // A client that knows the length does not poll after the last byte.
         self.ended = self.upstream.is_end_stream();
     }
 
@@ -368,7 +367,8 @@ impl ReplyParser {
             wire,
             stream,
             reader: Some(ReplyReader::new(wire, form)),
-            // What is decoded only at its end would be read too late: a client that knows the length asks for nothing behind it.
+            // A decoder that returns its output only at the end would be too late: a client that knows the length does
+            // not poll after the last byte.
             decoder: ContentCoding::of(headers)
                 .map(StreamDecoder::new)
                 .filter(StreamDecoder::flows),

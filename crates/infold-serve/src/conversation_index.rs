@@ -30,7 +30,7 @@ pub(crate) struct ConversationIndex {
     redacted: Mutex<RedactedCache>,
 }
 
-/// What was redacted, as of the last change of the contexts directory: a redaction comes and goes in it.
+/// The redacted digests as of the last change of the contexts directory, which changes with every redaction.
 #[derive(Default)]
 struct RedactedCache {
     digests: Arc<RedactedDigests>,
@@ -204,7 +204,7 @@ impl ConversationIndex {
         Ok(())
     }
 
-    /// Indexes rows immediately: whoever has the file writes the rows of all who wait for it.
+    /// Indexes rows immediately: the thread that has the file locked writes the rows of all threads that wait for it.
     pub fn add_now(&self, task: Uuid, rows: &[(Key, Seq)]) -> Result<(), RegistryError> {
         let batch = locked(&self.pending).add(task, rows);
         let mut chains = locked(&self.chains);
@@ -314,7 +314,7 @@ fn add_all_tasks(chains: &mut ChainIndex, contexts: &Contexts) -> Result<(), Con
     Ok(chains.filled()?)
 }
 
-/// What the index holds of a task.
+/// The rows of one task in the index.
 #[derive(Default)]
 struct TaskRows {
     names: Vec<String>,

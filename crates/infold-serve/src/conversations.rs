@@ -53,7 +53,7 @@ pub struct Conversations {
     pub(crate) core: Arc<Core>,
 }
 
-/// What all exchanges share. Nothing in it would be missed after a restart.
+/// The state that all exchanges share. None of it has to survive a restart.
 pub(crate) struct Core {
     pub contexts: Contexts,
     /// Set when the search index is not to be filled any more; locked while it is being filled.
@@ -62,15 +62,15 @@ pub(crate) struct Core {
     pub metrics: Arc<Metrics>,
     pub events: LiveEvents,
     pub background: BackgroundQueue,
-    /// What finds a task.
+    /// Finds the task of a conversation.
     pub index: ConversationIndex,
-    /// How to fold for a model.
+    /// The fold rules of each model.
     pub rules: Arc<ModelRules>,
-    /// Who owns open tasks.
+    /// The open tasks.
     pub pool: Arc<TaskPool>,
     pub digests: DigestCache,
     frames: FrameCache,
-    /// Which tools models may see; none shows all.
+    /// The tools that models may see; `None` shows all.
     pub tool_policy: Option<ToolPolicy>,
     /// Keeps the files of a workspace, if one is configured.
     pub checkpoints: Option<Arc<WorkspaceCheckpoints>>,
@@ -83,7 +83,7 @@ pub(crate) struct Core {
 
 const OPENING_LOCKS: usize = 64;
 
-/// What is known of frames: clients send the same ones each time.
+/// A cache of frames (instructions and tools), because clients send the same ones with each request.
 pub(crate) struct FrameCache {
     /// The tokens of instructions and tools, by a hash of their bytes.
     tokens: Cache<u128, u64>,
@@ -96,7 +96,7 @@ const MAX_CACHED_FRAMES: usize = 4096;
 /// Shorter names of sessions are replaced only where they stand alone.
 const MIN_DISTINCT_NAME_BYTES: usize = 6;
 
-/// What came of a call before it is sent.
+/// A call that was accepted and can be sent.
 pub struct AcceptedCall {
     /// The request to send.
     pub outgoing: OutgoingBody,
@@ -396,7 +396,7 @@ impl Core {
             members.push(("messages", Cow::Owned(list)));
         }
         for (name, bytes) in &mut members {
-            // What is said to the model is recorded as it is.
+            // Prompts are recorded unchanged.
             if !is_prompt(name.as_bytes()) {
                 // The name counts too: a member of the request itself may be a credential.
                 let name = infold_wire::quote(name);

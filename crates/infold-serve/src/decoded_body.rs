@@ -1,4 +1,4 @@
-//! The body of a provider's answer without the content coding that nobody asked for.
+//! The body of a provider's answer, decoded if it came with a content coding that was not requested.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

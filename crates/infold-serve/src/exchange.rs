@@ -49,11 +49,11 @@ pub struct Exchange {
     retry_folds: Vec<(Option<EventId>, Option<EventId>)>,
     /// The window that the provider named. It is believed once a shorter request was answered.
     pub(crate) named_window: Option<u64>,
-    /// The tools that are offered for looking up what is hidden, and what came of them.
+    /// The tools that are offered for looking up hidden messages, and the results of their calls.
     pub(crate) lookups: Option<Lookups>,
-    /// What the policy for tools does to the request, if there is one.
+    /// The changes by the tool policy, if there is one.
     pub(crate) tools: Option<RequestTools>,
-    /// What it shows of the state of its task, if it shows anything.
+    /// The texts that are shown of the state of the task, if any.
     context: Option<InjectedContext>,
     /// The provider refused a request with those tools: it is sent without them.
     pub(crate) lookups_refused: bool,
@@ -316,7 +316,7 @@ impl Exchange {
     ) -> Result<Option<OutgoingBody>, ConversationError> {
         let mut summary = None;
         let fitted = self.fit_with(call, open, blocking, &mut summary);
-        // What was paid for is recorded, whatever came of it.
+        // The summary was paid for, so its usage is recorded even if the fold failed.
         let unused = summary
             .into_iter()
             .flat_map(RecordedSummary::unrepeated_usage);
@@ -339,7 +339,8 @@ impl Exchange {
             return Ok(Some(OutgoingBody::untouched(&call.body)));
         };
         let core = Arc::clone(&self.core);
-        // What is shown at the end is not there yet, or may be folded away with its message and shown again.
+        // The changing text at the end of the last message is not counted: it is not there yet, or may be folded away
+        // with its message and shown again.
         let folding = self.rule_for_folding(&rule);
         let may_block = blocking == Blocking::Allowed;
         loop {

@@ -132,7 +132,7 @@ impl ExchangeRecorder {
         None
     }
 
-    /// Nobody is left to hear the reply that had begun.
+    /// Records that the client disconnected during the reply.
     pub fn left(mut self) {
         self.metrics.disconnected();
         self.failed(CLIENT_LEFT);
@@ -149,7 +149,7 @@ impl ExchangeRecorder {
         };
         self.metrics.replied(false);
         tracing::info!(task = %exchange.task(), "no reply was recorded");
-        // Whoever says why may repeat a key.
+        // The error text may repeat a key.
         let why = self.keys.taken_out_of(why);
         let metrics = Arc::clone(&self.metrics);
         let mut fail = move || {
@@ -219,7 +219,7 @@ impl Exchange {
                 self.append_reply(&mut open, &reply, &digests, lookups)?;
             }
             _ if self.is_recorded(&mut open, &digests)? => purpose = Purpose::Nothing,
-            // No client went on from the reply that is there, and whoever asked again got this one.
+            // No client continued from the recorded reply, and the client that repeated the request got this one.
             continuation if continuation == Continuation::Reply || self.is_only_exchange() => {
                 let before = last_sent(open.log(), self.last)?;
                 rewind(&mut open, self.last, before)?;
@@ -306,7 +306,7 @@ impl Exchange {
         });
         self.core.publish(open.id, "usage", event.to_string());
         let core = &self.core;
-        // What was looked up is part of what was reported, and not of what was counted.
+        // The lookups are part of the reported tokens, but not of the counted ones.
         if !has_lookups && core.rules.is_learning_due(&report.provider, &report.model) {
             let factor = rule.map_or(1.0, |rule| rule.aim.factor);
             core.background.learn(report, (self.sent.counted, factor));
@@ -400,7 +400,7 @@ fn open_folds(open: &mut TaskLease) -> Result<(), ConversationError> {
 
 /// Runs work on this thread; returns none if it panicked. The request goes on without it.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
-    // What it owned is dropped; what is behind mutexes is checked when it is used.
+    // The closure's own values are dropped; state behind mutexes is checked when it is used.
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 

@@ -1,4 +1,4 @@
-//! What headers decide: which requests are let in, and which headers go on.
+//! Header rules: which requests are accepted, and which headers are forwarded.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -35,19 +35,19 @@ pub(crate) struct Lookups {
     pub record: Arc<Mutex<LookupRecord>>,
 }
 
-/// What was looked up for one reply.
+/// The lookups for one reply.
 #[derive(Debug, Default)]
 pub(crate) struct LookupRecord {
-    /// What was said between the request and the client's tool results: replies, results, and the last reply. Empty if nothing
-    /// was looked up.
+    /// The messages between the request and the client's tool results: replies, results, and the last reply. Empty if
+    /// there was no lookup.
     pub messages: Vec<Vec<u8>>,
-    /// Results that belong to those of the client's own calls.
+    /// Lookup results that belong with the results of the client's own calls.
     pub results: Vec<PendingResult>,
     /// The usage of each request, the last one included.
     pub usages: Vec<TokenUsage>,
     /// Calls that were refused.
     pub refusals: Vec<RefusalLine>,
-    /// So many characters of results still have room.
+    /// The characters of results that still have room.
     pub room: usize,
     /// The provider refused what was looked up: the reply is recorded as the client has it.
     pub is_refused: bool,

@@ -6,7 +6,7 @@ use infold_wire::digest::{self, Digest};
 use infold_wire::{Message, MessageError, secrets};
 use memchr::memmem;
 
-/// What is known of a message for recognising it.
+/// The properties by which a message is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageDigest {
     /// The digest of its content; none if no client would send it back.

@@ -30,7 +30,7 @@ type RuleKey = (String, String, bool);
 pub(crate) struct ModelRule {
     pub profile: Profile,
     pub aim: Aim,
-    /// What the provider demands of messages beside its API.
+    /// The provider's demands on messages that go beyond its API.
     pub quirks: Quirks,
 }
 
@@ -38,7 +38,7 @@ struct CachedRule {
     rule: Arc<ModelRule>,
     since: Instant,
     window: WindowOrigin,
-    /// A thread is working it out again.
+    /// A thread is computing the rule again.
     is_renewing: bool,
 }
 

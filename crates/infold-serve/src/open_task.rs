@@ -50,14 +50,14 @@ pub(crate) struct OpenTask {
 /// How many digests are remembered: the next request is compared with the last messages.
 const MAX_RECENT_DIGESTS: usize = 8;
 
-/// What follows a message on its path.
+/// The messages that follow a given message on its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Continuation {
     /// Nothing with content: the message is the tip.
     Nothing,
     /// Output of the model, and no more.
     Reply,
-    /// What the client said to that, and no answer.
+    /// The client's answer to that reply, and no further reply.
     Unanswered,
     /// More than that.
     More,

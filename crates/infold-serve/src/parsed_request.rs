@@ -38,7 +38,7 @@ pub(crate) struct ParsedRequest {
     pub messages: Vec<RequestMessage>,
     /// The chain digest after all of them.
     pub chain: Digest,
-    /// What the next request may begin with.
+    /// The parsed prefix with which the next request may begin.
     prefix: Option<ParsedPrefix>,
 }
 

@@ -21,8 +21,8 @@ use slots::{PoolSlot, PoolState, max_closing};
 
 /// The open tasks.
 ///
-/// An open task is either in the pool or with the one lease that took it out, never in both places: whoever has the lease
-/// appends, folds, records and syncs without any lock, in order.
+/// An open task is either in the pool or with the one lease that took it out, never in both places: the holder of the
+/// lease appends, folds, records and syncs without any lock, in order.
 ///
 /// Lock order: an opening lock (`Core::opening_lock`), then a permit to make a task (`CreationLimit`), then the lease of a task,
 /// then the lease of a task that is forked from it, then the short mutexes of pool, index and rules. Nothing waits for a lease
@@ -47,7 +47,7 @@ pub(crate) struct TaskLease {
     task: Option<Box<OpenTask>>,
 }
 
-/// What came of asking for a lease without waiting.
+/// The result of asking for a lease without waiting.
 pub(crate) enum TryLease {
     Leased(TaskLease),
     /// Another user has it.
@@ -62,7 +62,8 @@ const DESCRIPTORS_BESIDE_LOG: u64 = 3;
 /// How long to wait for a task that another process holds: its commands are short, and a server releases it when asked.
 const MAX_WAIT_FOR_TASK: Duration = Duration::from_secs(3);
 
-/// How often to try a task that another process holds: file locks of other processes notify nobody.
+/// The pause between two tries to open a task that another process holds: there is no notification when its file lock
+/// is released.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// After this time without use a task is closed, so that other processes can have it.
@@ -327,7 +328,7 @@ impl TaskPool {
             open.writer.sync()?;
             self.contexts.settle(open.id, &open.writer)?;
             locked(&self.unsynced).insert(open.id, open.writer.unsynced_files());
-            // What is written from here on is settled the next time.
+            // Writes from here on are settled the next time.
             open.is_unsettled = false;
         }
         Ok(())
@@ -443,7 +444,7 @@ impl TaskPool {
     }
 }
 
-/// What came of settling a task in the background.
+/// The result of settling a task in the background.
 pub(crate) enum Settling {
     Done,
     /// Another user has the task.
@@ -484,7 +485,7 @@ impl Drop for TaskLease {
             return;
         };
         if std::thread::panicking() {
-            // What is in memory may be half changed; opening the task again reads what is on disk.
+            // The state in memory may be half changed; opening the task again reads it from disk.
             let id = open.id;
             drop(open);
             self.pool.vacate(id);

@@ -47,20 +47,20 @@ pub(crate) struct ProxiedRequest<'f> {
     pub lost: LostParts,
 }
 
-/// What a provider answered instead of a reply.
+/// A provider's answer that is not a reply.
 struct ProviderRefusal {
     status: StatusCode,
-    /// What it means, as far as it says so.
+    /// The meaning of the refusal, as far as the provider states it.
     error: ProviderError,
     /// Its body, decompressed.
     body: Bytes,
     /// It is a stream without a byte.
     is_empty_stream: bool,
-    /// The same for the client, byte for byte.
+    /// The same answer for the client, byte for byte.
     response: Response,
 }
 
-/// What came of sending a request.
+/// The result of sending a request.
 enum SendOutcome {
     /// The response for the client.
     Answered(Box<Response>),
@@ -194,7 +194,7 @@ impl ProxiedRequest<'_> {
         loop {
             let is_untouched = outgoing.parts() == [OutgoingPart::Client(0..call.body.len())];
             let sent = if unpacked && is_untouched {
-                // What came compressed and was not changed goes on compressed.
+                // A compressed body that was not changed is sent compressed.
                 OutgoingBody::untouched(&self.body).bytes_of(&self.body)
             } else {
                 outgoing.bytes_of(&call.body)
@@ -379,7 +379,7 @@ impl ProxiedRequest<'_> {
         match taken {
             Some(Ok(Ok(taken))) => return Ok(taken),
             Some(Err(ConversationError::Policy(why))) => return Err(why),
-            // Whoever it is meant for will say what is wrong with it.
+            // The provider will report the error in the request.
             Some(Err(ConversationError::Request(why))) => {
                 tracing::debug!(why, "cannot be recorded");
                 return Err(why);

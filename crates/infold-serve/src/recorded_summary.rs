@@ -23,8 +23,8 @@ struct WrittenText {
     spent: Vec<Usage>,
 }
 
-/// What tells one brief of a task from another. The length limit is no part of it: it depends on all that is shown, and a text
-/// that is too long is refused in any case.
+/// The key that identifies a brief within its task. The length limit is not part of it: it depends on all that is
+/// shown, and a text that is too long is refused in any case.
 #[derive(PartialEq, Eq)]
 struct BriefKey {
     runs: Vec<Span>,

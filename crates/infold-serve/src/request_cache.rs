@@ -1,4 +1,4 @@
-//! What is remembered of requests, so that the next ones are not parsed again: beginnings, messages, options.
+//! Caches of parsed requests, so that the next ones are not parsed again: prefixes, messages, options.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -116,18 +116,18 @@ pub(crate) struct KnownPrefix {
     parsed: Arc<ParsedPrefix>,
 }
 
-/// What was parsed of a request, up to its last message.
+/// The parsed part of a request, up to its last message.
 #[derive(Debug)]
 pub(crate) struct ParsedPrefix {
-    /// As it was behind the last message.
+    /// The parser's state behind the last message.
     pub parser: EnvelopeParser,
     /// The messages that have content.
     pub messages: Vec<RequestMessage>,
-    /// Some message may be one of several pieces of output.
+    /// Some message may be one of several pieces of one model output.
     pub has_pieces: bool,
 }
 
-/// A hash with a random key, so that nobody outside can foresee or forge it.
+/// A hash with a random key, so that clients can neither predict nor forge it.
 #[derive(Debug)]
 pub(crate) struct KeyedHasher {
     /// Two independent 64-bit hashes form one of 128 bits.
@@ -251,7 +251,8 @@ impl PrefixCache {
         for count in earlier.into_iter().chain([count]) {
             let end = end_of(count);
             let blocks = end / BLOCK_BYTES;
-            // What follows a number in another body may be more of its digits; an object has its own end.
+            // A prefix that ends in a number could continue with more digits in another body; an object has its own
+            // end.
             let is_object = end > 0 && body.get(end - 1) == Some(&b'}');
             let hash = blocks.checked_sub(1).and_then(|at| block_hashes.get(at));
             if let (Some(hash), true) = (hash, is_object) {

@@ -20,7 +20,7 @@ pub(crate) fn start(core: &Arc<Core>) {
     // A registry of its own: a server that ends while the index is filled closes its databases all the same.
     let contexts = Contexts::new(core.contexts.root(), Durability::Never);
     let core = Arc::downgrade(core);
-    // Without it the index is filled by whoever searches.
+    // Without this thread the index is filled when a search runs.
     let _ = std::thread::Builder::new()
         .name("search".to_owned())
         .spawn(move || {
@@ -32,7 +32,7 @@ pub(crate) fn start(core: &Arc<Core>) {
                 else {
                     return;
                 };
-                // Whoever ends the server waits until nothing is being filled.
+                // A server that ends takes this lock and so waits until the index is not being filled.
                 let ended = locked(&ended);
                 if *ended {
                     return;

@@ -254,7 +254,7 @@ impl RequestSplicer<'_> {
             ConversationError::Internal(format!("a round cannot be shown: {error}"))
         })?;
         for mut lookup in self.log.lookups(recalls)? {
-            // What was said on another wire is not sent on this one: the reply is what the client has of it.
+            // Lookups on another wire are not sent on this one: the client's reply stands for them.
             if lookup.wire != self.call.wire || !self.shows_lookups {
                 continue;
             }

@@ -48,10 +48,10 @@ struct ProjectedTools {
     hosted: Vec<(&'static str, Option<Vec<u8>>)>,
 }
 
-/// What the policy does to one request.
+/// The changes by the tool policy to one request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestTools {
-    /// Members of the request that change: where they stand, and their new values; none if they are left out.
+    /// The members of the request that change: their places and new values; `None` removes a member.
     edits: Vec<MemberEdit>,
     shown: Arc<ProjectedTools>,
     /// The event that says what is shown.

@@ -176,7 +176,7 @@ fn that_something_is_being_folded_is_told_before_the_work() {
         let (what, json) = next();
         assert_eq!(what, "folding");
         assert!(json.contains(r#""due":"window""#), "{json}");
-        // Nobody has written anything yet.
+        // The summary has not been written yet.
         std::fs::write(dir.path().join("may"), "").expect("it can be written");
         asked.join().expect("it is asked");
     });

@@ -100,7 +100,7 @@ fn pages_of_other_sites_are_refused() {
     ] {
         assert_eq!(get(foreign), 403, "{foreign}");
     }
-    // What a browser asks before it sends what a page wants to send.
+    // The preflight request of a browser, before it sends the request of a page.
     let preflight = "OPTIONS /v1/messages HTTP/1.1\nhost: localhost:PORT\norigin: https://evil.example\naccess-control-request-method: POST";
     assert_eq!(proxy.ask(preflight).status, 403);
     assert_eq!(server.count(), asked);
@@ -246,7 +246,7 @@ fn a_body_is_as_large_as_it_may_be_and_no_larger() {
         assert_eq!(answer.status, 413, "{wire}");
         let body = Json::parse(&answer.body).expect("JSON, in the words of the wire");
         assert!(body.get("error").is_some(), "{wire}");
-        // Nobody said how long it would be.
+        // A chunked body, without a declared length.
         let chunk = format!("2710\r\n{}\r\n", "x".repeat(10_000));
         let host = proxy.address;
         let head = format!(

@@ -801,7 +801,7 @@ fn a_lost_index_is_filled_again_and_names_are_found() {
     let on = [user("hi"), assistant("hello"), user("a")];
     assert_eq!(office.turn(&on, "b", name()), task);
     office.restart_without_index();
-    // What bears a name is rewound, and no other with the same words is taken for it.
+    // A task with a name is rewound, and no other task with the same words is taken for it.
     let edited = [user("hi"), assistant("hello"), user("other")];
     assert_eq!(office.turn(&edited, "way", name()), task);
     assert_eq!(office.shows(task), ["hi", "hello", "other", "way"]);

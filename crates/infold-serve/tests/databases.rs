@@ -18,7 +18,7 @@ fn damage(root: &Path, name: &str, fill: u8) {
     let mut bytes = fs::read(&path).expect("a database");
     assert!(bytes.len() > 4 * PAGE, "{name} has few pages");
     bytes[PAGE..].fill(fill);
-    // In its place: whoever has it open meets the damage.
+    // Overwrite the file in place, so that open handles meet the damage too.
     fs::write(path, bytes).expect("written");
 }
 

@@ -1,4 +1,4 @@
-//! What a client sees when its provider fails: its provider's own failure, and no more.
+//! A client whose provider fails sees the provider's own failure, and no other.
 
 mod front;
 

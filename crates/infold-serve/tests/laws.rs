@@ -7,7 +7,7 @@ use office::{Office, assistant, reply, user};
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// What a client may do next. Numbers choose among what is there.
+/// The next action of a client. Its numbers choose among the existing conversations and requests.
 #[derive(Clone, Debug)]
 enum Act {
     /// Goes on with a conversation.
@@ -20,7 +20,7 @@ enum Act {
     Sample(usize, u8),
     /// An answer comes to something that was asked.
     Answer(usize, u8),
-    /// Whoever asked went away.
+    /// The client of a request disconnected.
     Leave(usize),
     /// The server ends and starts again.
     Restart,
@@ -59,9 +59,9 @@ struct World {
     office: Office,
     words: usize,
     name: Option<ConversationName>,
-    /// What each client has: its history, which ends with an answer, unless it is empty.
+    /// The history of each client, which ends with an answer unless it is empty.
     clients: Vec<Vec<Value>>,
-    /// What was asked and not answered.
+    /// The requests that are not answered yet.
     asked: Vec<(Vec<Value>, Exchange)>,
 }
 
@@ -71,7 +71,7 @@ impl World {
         let sent = sent["messages"].as_array().cloned().unwrap_or_default();
         prop_assert_eq!(sent.first(), history.first());
         prop_assert_eq!(sent.last(), history.last());
-        // What is sent is the history, in order, with stand-ins for what is left out.
+        // The request is the history, in order, with stand-ins for the messages that are left out.
         let mut rest = history.iter();
         for message in &sent {
             let stands_in = message["content"]
@@ -150,7 +150,7 @@ impl World {
             }
             Act::Leave(_) => {}
             Act::Restart => {
-                // What is under way ends with the server.
+                // Unanswered requests end with the server.
                 self.asked.clear();
                 self.office.restart();
             }

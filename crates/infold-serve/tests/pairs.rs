@@ -1,4 +1,4 @@
-//! What providers refuse: one half of a pair without the other, and roles that do not alternate.
+//! No request has what providers refuse: one half of a pair without the other, or roles that do not alternate.
 
 mod office;
 

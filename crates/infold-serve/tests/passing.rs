@@ -1,4 +1,4 @@
-//! What goes through the proxy comes out as it went in.
+//! The proxy forwards requests and replies byte for byte.
 
 mod front;
 
@@ -203,7 +203,7 @@ fn a_packed_error_is_understood_and_comes_back_packed() {
         let mut proxy = Proxy::to(&server.url());
         let answer = proxy.post("/v1/chat/completions", "", &request(Wire::Chat, false, "x"));
         assert_eq!((answer.status, answer.body), (404, body), "{coding}");
-        // What is told of it is written when it ends.
+        // The proxy writes its pending records when it ends.
         proxy.finish();
         assert!(proxy.kept().contains("no such model: m"), "{coding}");
     }

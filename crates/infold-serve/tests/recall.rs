@@ -1,4 +1,4 @@
-//! What a request refers to and is hidden comes back into view, at the very end of the request.
+//! Hidden messages that a request refers to are shown again, at the very end of the request.
 
 mod office;
 

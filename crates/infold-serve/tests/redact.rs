@@ -1,4 +1,4 @@
-//! What was redacted is still known when the client sends it again, and is not recorded again.
+//! Redacted messages are still recognised when the client sends them again, and are not recorded again.
 
 mod front;
 mod office;
@@ -99,7 +99,7 @@ fn a_resent_original_is_known_through_the_proxy_on_every_wire() {
             redact(&proxy, task, &of("4", None));
             redact(&proxy, task, &what);
             assert!(!proxy.kept().contains(SECRET), "{wire}");
-            // What goes out is what the client wrote, and what comes in is two messages more.
+            // The client's bytes are sent unchanged, and two messages are recorded.
             said.push(message(wire, "user", "go on"));
             let sent = body(wire, &said);
             let (path, headers) = place(wire, false);
@@ -162,7 +162,7 @@ fn a_conversation_is_found_again_when_the_index_is_lost_after_a_redaction() {
     );
 }
 
-/// What a conversation of one message is known by depends on more than the message.
+/// The key of a conversation of one message depends on more than the message.
 #[test]
 fn a_conversation_of_one_message_is_found_again_when_the_index_is_lost() {
     for name in [None, Some("nightly")] {

@@ -245,7 +245,7 @@ fn what_somebody_says_anew_is_recorded() {
     );
 }
 
-/// What was redacted does not come back with the frame of a task that holds a copy.
+/// A redacted secret does not come back with the frame of a task that holds a copy.
 #[test]
 fn the_frame_beside_a_copy_loses_the_secret_too() {
     let office = Office::new(100_000);

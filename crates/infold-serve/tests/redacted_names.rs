@@ -152,7 +152,7 @@ fn a_session_in_the_body_does_not_come_back_with_its_frame() {
     office.restart_without_index();
     assert_eq!(turn(&office, &said), task);
     assert_gone(&office, "without the index");
-    // Somebody goes on from an earlier point, and both are gone on with.
+    // A client continues from an earlier point, and then both branches are continued.
     let fork = turn(&office, &["hello", "fine", "or else?"]);
     assert_ne!(fork, task);
     assert_gone(&office, "in a fork");

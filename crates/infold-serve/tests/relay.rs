@@ -181,7 +181,7 @@ fn said(reply: &Reply) -> String {
     text
 }
 
-/// What the client sends back for the call of a reply.
+/// Returns the client's result for the call in a reply.
 fn result(wire: Wire, reply: &Reply) -> Vec<u8> {
     let messages = reply
         .messages

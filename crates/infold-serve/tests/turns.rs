@@ -173,7 +173,7 @@ fn the_last_event_waits_until_the_reply_is_recorded() {
         let mut read = vec![0; 16 << 10];
         let count = connection.read(&mut read).expect("it begins");
         read.truncate(count);
-        // Somebody is at the task until well after the last event was sent.
+        // The task stays leased until well after the last event was sent.
         let task = front::Answer::parse(&read);
         let task = task.header("x-infold-task").and_then(|id| id.parse().ok());
         let (conversations, task) = (proxy.conversations.clone(), task.expect("a task"));
@@ -264,7 +264,7 @@ fn a_conversation_goes_on_through_another_server() {
     assert!(!task.is_empty());
     for proxy in [&second, &first, &second] {
         talk.proxy = proxy;
-        // Whoever waited in vain would have passed it unrecorded.
+        // A proxy that could not get the task would have passed the request on unrecorded.
         assert_eq!(talk.turn("and now?", true).as_ref(), Ok(&task));
     }
 }

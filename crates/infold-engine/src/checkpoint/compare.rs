@@ -1,4 +1,4 @@
-//! What differs between the files of two points.
+//! The differences between the files of two points.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl FileHistory {
 
 impl Drop for Comparison {
     fn drop(&mut self) {
-        // What could not be removed goes when the checkpoints are opened next.
+        // Files that could not be removed are removed when the checkpoints are opened next.
         let _ = self.open.shadow.drop_passing();
     }
 }

@@ -9,7 +9,7 @@ use crate::step::target;
 /// A point whose files can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilePoint {
-    /// What was kept at a point of the log.
+    /// The checkpoint at a point of the log.
     At(Target),
     /// The directory as it is.
     Now,

@@ -20,7 +20,7 @@ pub struct BegunRestore {
     restoration: Restoration,
 }
 
-/// What became of the files.
+/// The outcome of restoring files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
     /// The workspace.
@@ -29,18 +29,18 @@ pub struct RestoreReport {
     pub written: Vec<PathBuf>,
     /// Files that were removed.
     pub removed: Vec<PathBuf>,
-    /// What was left as it is, and why.
+    /// Files that were left as they are, with the reasons.
     pub kept: Vec<(PathBuf, String)>,
-    /// What could not be put back because of what was left.
+    /// Files that could not be restored because of those that were left.
     pub not_restored: Vec<PathBuf>,
-    /// What others changed meanwhile; a snapshot has it.
+    /// Files that other programs changed meanwhile; a snapshot has their contents.
     pub overwritten: Vec<PathBuf>,
-    /// What was put right on the way.
+    /// The repairs that were made on the way, in whole sentences.
     pub notes: Vec<String>,
 }
 
 impl FileHistory {
-    /// Returns what was kept of the files at a target.
+    /// Returns the checkpoint of the files at a target.
     pub fn files_of(&self, log: &Log, side: Side, target: Target) -> Result<FilesAt, FilesError> {
         if let Some(files) = log.files_of(side, target)? {
             return Ok(files);
@@ -103,7 +103,7 @@ impl FileHistory {
 }
 
 impl BegunRestore {
-    /// What the step records of it.
+    /// Returns the record of the restoration for the step.
     pub fn restoration(&self) -> Restoration {
         self.restoration.clone()
     }

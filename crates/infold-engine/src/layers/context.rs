@@ -84,9 +84,9 @@ fn build_state(
 /// The parts of a document, by where they stand in a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestContext {
-    /// What seldom changes, behind the system prompt.
+    /// The part that seldom changes, behind the system prompt.
     pub stable: Option<String>,
-    /// What changes, at the end of the last message.
+    /// The part that changes, at the end of the last message.
     pub changing: Option<String>,
     /// All of it, at the end of the last message, where nothing can follow the system prompt.
     pub whole: Option<String>,
@@ -94,8 +94,8 @@ pub struct RequestContext {
 
 /// Builds what a request shows of a task's state; none if it has no state.
 ///
-/// Only what was set is shown: turns, summaries and results of tools stand in the request already. Nobody is asked for
-/// embeddings: those that are kept are used.
+/// Only entries that were set are shown: turns, summaries and results of tools are in the request already. No
+/// embeddings are requested; only cached ones are used.
 pub fn request_context(
     log: &Log,
     request: &ContextRequest<'_>,
@@ -147,7 +147,7 @@ pub fn show_changing(writer: &mut Writer, text: Option<&str>) -> Result<Option<E
     let empty = format!("{CONTEXT_HEAD}{CONTEXT_TAIL}");
     let text = match (text, &before) {
         (Some(text), _) => text,
-        // What was shown before no longer holds.
+        // The context that was shown before no longer holds.
         (None, Some(_)) => &empty,
         (None, None) => return Ok(None),
     };

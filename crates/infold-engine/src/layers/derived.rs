@@ -1,4 +1,5 @@
-//! What of a layered state fills itself from the log: the last turns, summaries, what tools returned, failures, the plan.
+//! The parts of a layered state that are derived from the log: the last turns, summaries, tool results, failures, the
+//! plan.
 
 use infold_layers::{Attribute, Field, LayerItem, LayerState};
 use infold_log::{Cause, EventId, Past as _, Role, Seq, Shown};
@@ -20,7 +21,7 @@ const MAX_OBSERVATION_BYTES: usize = 4000;
 /// More of a turn is not shown.
 const MAX_TURN_BYTES: usize = 4000;
 
-/// What was found on the way back from the end, newest first.
+/// The items found by reading the log backwards, newest first.
 #[derive(Default)]
 struct DerivedItems {
     turns: Vec<LayerItem>,

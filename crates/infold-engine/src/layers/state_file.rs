@@ -22,9 +22,9 @@ const LIMITS: YamlLimits = YamlLimits {
 pub struct StateFileError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The description of the error.
     pub problem: String,
-    /// What may have been meant.
+    /// The name that may have been meant.
     pub nearest: Option<String>,
 }
 

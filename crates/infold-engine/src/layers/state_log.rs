@@ -118,7 +118,7 @@ fn read(log: &Log, shown: &Shown) -> Result<ReadState, LogError> {
     for text in texts {
         let decoded = Json::parse(text.as_bytes()).ok().and_then(decode_changes);
         for change in decoded.unwrap_or_default() {
-            // What was checked when it was made may no longer fit, once an earlier change is undone: it is passed over.
+            // A change that was valid when it was made may no longer fit once an earlier change is undone: skip it.
             let _ = state.replay(&change);
         }
     }

@@ -28,12 +28,12 @@ pub struct VectorSource<'a> {
 }
 
 impl<'a> VectorSource<'a> {
-    /// Takes vectors that are kept, and asks nobody.
+    /// Returns a source of cached vectors, which makes no requests.
     pub fn cached() -> VectorSource<'a> {
         VectorSource::default()
     }
 
-    /// Asks for vectors that are not kept.
+    /// Returns a source that requests the vectors that are not cached.
     pub fn asking(embed: &'a Embed<'a>) -> VectorSource<'a> {
         VectorSource {
             embed: Some(embed),
@@ -106,7 +106,7 @@ fn scores(
     if !asked.is_empty() {
         let embed = embed.ok_or("the vectors of some items are not known yet")?;
         let fetched = fetch(&asked, model, embed, &mut vectors);
-        // What came before an error is kept, so that the next build has less to ask for.
+        // Vectors that arrived before an error are cached, so that the next build requests fewer.
         log.keep_text_vectors(&vectors);
         fetched?;
     }

@@ -12,7 +12,7 @@ const CONTEXT_LINES: usize = 3;
 const CALL_CONTEXT_LINES: usize = 1;
 /// How many lines with names are taken, if all of them say something about the same names.
 const SAME_ANCHORS: usize = 2;
-/// What stands where lines were left out.
+/// The mark for omitted lines.
 const CUT: &str = "[…]";
 
 /// Returns the lines that say something about what is named, with lines around them as far as `room` tokens go; none if nothing fits.
@@ -49,7 +49,7 @@ pub(super) fn excerpt_lines(source: &SourceText, room: u64) -> Option<String> {
     };
     'context: for distance in 1..=most {
         for anchor in &anchors {
-            // What follows a mention says more about it than what stands before.
+            // The lines after a mention say more about it than the lines before.
             let near = [anchor.checked_add(distance), anchor.checked_sub(distance)];
             for at in near.into_iter().flatten().filter(|at| *at < lines.len()) {
                 if !choose(at, &mut left) {

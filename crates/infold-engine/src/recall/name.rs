@@ -1,4 +1,4 @@
-//! What a request names: references, and in the user's words also quotations, names in any script and rare words.
+//! The names in a request: references, and in the user's words also quotations, names in any script and rare words.
 
 use infold_wire::terms::{Language, is_stop_word};
 
@@ -132,7 +132,7 @@ pub(super) fn find_form(text: &str, form: &str) -> Option<usize> {
     let mut from = 0;
     while let Some(at) = text[from..].find(form).map(|at| from + at) {
         let end = at + form.len();
-        // What touches a name of a script without spaces is not a part of it for sure.
+        // Letters next to a name in a script without spaces need not belong to the same word.
         let parts_before =
             form.starts_with(is_unspaced) || !is_word(text[..at].chars().next_back());
         let parts_after = form.ends_with(is_unspaced) || !is_word(text[end..].chars().next());

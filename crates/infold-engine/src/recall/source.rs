@@ -99,7 +99,7 @@ pub(super) fn whole_text(message: &Message<'_>) -> String {
     whole
 }
 
-/// What the lines of a view say of the names that a request makes.
+/// The statements that the lines of a view make about the names in a request.
 pub(super) struct NamesInView {
     /// The names that each line says something about.
     lines: HashSet<u64>,
@@ -197,7 +197,7 @@ pub(super) fn find(
     for (seq, names) in order.iter().take(MAX_READ) {
         if let Some(mut text) = SourceText::read(log, *seq, &request.names)? {
             let held = text.lines.iter().fold(0, |all, line| all | line.held);
-            // What the user asks for by a file's name is the file, and its text need not name it.
+            // If the user names a file, the contents of that file are wanted, and they need not repeat the name.
             text.about = if text.who == "a tool" {
                 names & !held & typed
             } else {

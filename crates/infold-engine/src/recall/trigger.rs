@@ -53,7 +53,7 @@ pub(super) fn read(log: &Log) -> Result<Option<Request>, LogError> {
     members.sort_unstable();
     members.dedup();
     let mut names = NameList::default();
-    // What was said last matters most, if there is more than can be looked up.
+    // The newest messages matter most if there are more names than can be looked up.
     for seq in members.iter().rev() {
         let bytes = log.message(*seq)?;
         let Ok(message) = Message::read(&bytes) else {

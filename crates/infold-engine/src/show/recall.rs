@@ -1,4 +1,4 @@
-//! What is asked of a log to be read in full: messages, or a fold with what it covers.
+//! A request to read a part of a log in full: messages, or a fold with the messages that it covers.
 
 use std::str::FromStr;
 
@@ -49,7 +49,7 @@ impl FromStr for RecallTarget {
     }
 }
 
-/// What a target comes to in a log.
+/// The parts of a log that a target stands for.
 #[derive(Clone, Debug)]
 pub struct RecalledSpans {
     /// The fold, if one was asked for.

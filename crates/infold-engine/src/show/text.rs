@@ -7,7 +7,7 @@ use infold_wire::{ContentBlock, Message, message_excerpt, shorten};
 use super::{RecalledMessage, ViewEntry, fold_json, fold_texts, kind};
 use crate::numbers::{count, number};
 
-/// What a line is, for those that colour it.
+/// The kind of a line, for programs that colour it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
     /// The heading of a fold.

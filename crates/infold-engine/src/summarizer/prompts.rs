@@ -193,7 +193,7 @@ mod tests {
         let bare = own("Sum this up.").write(RECORD);
         assert!(bare.contains("Sum this up.\n\n#####"), "{bare}");
         assert!(bare.contains("[2] user: go on"));
-        // What stands in the record is not filled in.
+        // Placeholders in the record are not filled in.
         let twice = own("{messages}").write("[user]: what is {messages}, {budget}, {fence}?");
         assert!(twice.contains("what is {messages}, {budget}, {fence}?"));
     }

@@ -11,7 +11,7 @@ use infold_wire::lookup::{CallJudge, PendingResult, judge_reply, write_results};
 use super::{TurnContext, TurnError};
 use crate::tool_record::{last_tools_shown, tools_shown_line};
 
-/// What the calls of a reply are judged by.
+/// The rules that check the calls of a reply.
 #[derive(Clone)]
 pub struct TurnTools {
     judge: CallJudge,

@@ -38,7 +38,7 @@ pub fn manage(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     } = setup(api, &log, &members)?;
     aim.forced = members.flag("force")?;
     if members.flag("dry_run")? {
-        // Nobody is request and no command run for what is not done.
+        // A dry run calls no model and runs no command.
         let outcome = rehearse(&log, &aim, &mut Extractive)?;
         return Ok(ApiReply::Json(outcome.json()));
     }

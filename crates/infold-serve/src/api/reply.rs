@@ -29,12 +29,12 @@ pub enum ApiReply {
 /// Writes a list, in a thread that may block.
 type Writes = Box<dyn FnOnce(&mut List) -> Result<(), Stop> + Send>;
 
-/// Why a list ends before its end.
+/// The reason that a list was cut short.
 #[derive(Debug)]
 pub enum Stop {
-    /// Nobody reads it any more.
+    /// The client closed the connection.
     Gone,
-    /// It could not be read. What was sent already cannot be taken back.
+    /// The log could not be read. Elements that were sent before remain sent.
     Log(LogError),
 }
 

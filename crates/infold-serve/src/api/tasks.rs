@@ -158,7 +158,7 @@ fn end(api: &Api, request: &ApiRequest, outcome: &Outcome) -> Result<ApiReply, A
     let id = request.task(contexts)?;
     let mut tries = 0;
     loop {
-        // Whoever ends a task is its only writer.
+        // Finishing a task needs its writer lock, so the server closes it first.
         api.conversations.release(id);
         tries += 1;
         match contexts.finish(id, outcome) {

@@ -28,12 +28,12 @@ pub(crate) struct BuiltContext {
     context: Arc<RequestContext>,
 }
 
-/// What one request shows of the state of its task.
+/// The texts that one request shows of the state of its task.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InjectedContext {
-    /// What follows the system prompt.
+    /// The text behind the system prompt.
     system: Option<SystemEdit>,
-    /// What stands at the end of the last message.
+    /// The text at the end of the last message.
     end: Option<String>,
     system_tokens: u64,
     end_tokens: u64,
@@ -196,7 +196,7 @@ impl Core {
 
     /// Shows what changes of a state at the end of the last message, if the view does not show it yet.
     ///
-    /// What cannot be recorded is not shown.
+    /// A text that cannot be recorded is not shown.
     pub fn show_context(&self, open: &mut TaskLease, context: &InjectedContext) {
         match show_changing(&mut open.writer, context.end.as_deref()) {
             Ok(None) => {}
@@ -244,7 +244,7 @@ fn system_edit(
     let envelope = &parsed.envelope;
     let is_among_messages = match call.wire {
         Wire::Chat | Wire::Ollama => true,
-        // What a provider stores of a conversation has its messages, and never the instructions.
+        // A conversation that the provider stores has its messages, and never the instructions.
         Wire::Responses => envelope.leading > 0 && !is_stored(call, parsed)?,
         Wire::Anthropic => false,
         // A cached content has a system prompt of its own, and the request may have no other.

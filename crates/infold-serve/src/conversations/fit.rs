@@ -38,14 +38,14 @@ pub(crate) struct Fitted {
     pub lookups: Option<LookupOffer>,
 }
 
-/// What the proxy adds to a request, beside folds.
+/// The changes that the proxy makes to a request, besides folds.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestAdditions<'a> {
-    /// What the policy for tools does to it.
+    /// The changes by the tool policy.
     pub tools: Option<&'a RequestTools>,
-    /// What it shows of the state of its task.
+    /// The texts that are shown of the state of the task.
     pub context: Option<&'a InjectedContext>,
-    /// It may offer tools for looking up what is hidden.
+    /// Tools for looking up hidden messages may be offered.
     pub may_look_up: bool,
 }
 
@@ -110,7 +110,7 @@ impl Core {
         let OpenTask { path, writer, .. } = &mut *open;
         let log = writer.log();
         let view = View::of(log.state().shown(), log)?;
-        // What one provider stores, another provider does not have.
+        // A response that one provider stores is unknown to another.
         let is_stored_elsewhere =
             parsed.params.previous.is_some() && crate::translate::is_translated(call);
         // Without a list of messages there is nothing to splice.
@@ -153,8 +153,8 @@ impl Core {
         let whole = scaled(aim, tokens_up_to(open, last)?);
         Ok(Fitted {
             outgoing,
-            // What the provider reported is part of `after` alone, and may be more than we count: without a fold both are the
-            // same request.
+            // The tokens that the provider reported are part of `after` alone, and may be more than the counted ones:
+            // without a fold both are the same request.
             before: if folds == 0 { after } else { whole.max(after) },
             after,
             counted: view.tokens() + aim.frame.tokens,

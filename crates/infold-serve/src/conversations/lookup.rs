@@ -19,7 +19,7 @@ pub(super) struct KnownPoint {
     pub seq: Seq,
     /// How many of the request's messages are known.
     pub known: usize,
-    /// Whoever set the client up named this task: it may be rewound.
+    /// The client's configuration names this task: it may be rewound.
     pub is_named: bool,
     /// The task has another given name: it is not written to.
     pub is_foreign: bool,
@@ -93,7 +93,7 @@ impl Core {
         parsed: &ParsedRequest,
         point: KnownPoint,
     ) -> Result<Option<KnownPoint>, ConversationError> {
-        /// What one of them may have been sent that the other was not yet: a question and tool results.
+        /// The most messages that one of two requests may lack: a question and tool results.
         const MAX_FEWER_MESSAGES: usize = 4;
         let is_repeated = parsed.name.is_none() && point.known == parsed.messages.len();
         if point.known == 0 || is_repeated || !point.is_foreign && self.ends_at(point)? {

@@ -20,11 +20,11 @@ use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
 use crate::{ModelCall, locked};
 
-/// What a fork takes over from its parent.
+/// The parts of a parent that its fork takes over.
 pub(super) struct ForkStart {
     pub folds: Vec<FoldCopy>,
     pub path: DigestPath,
-    /// What of the layered state stays.
+    /// The part of the layered state that the fork keeps.
     pub context: KeptContext,
 }
 

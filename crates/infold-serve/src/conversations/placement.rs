@@ -75,7 +75,7 @@ impl Core {
         call: &ModelCall,
         parsed: &ParsedRequest,
     ) -> Result<Option<(Placement, TaskLease)>, ConversationError> {
-        // What names a task or a stored response by its id is looked for in other ways.
+        // A request that names a task or a stored response by its id is placed in other ways.
         if parsed.params.previous.is_some() || parsed.name.as_ref().is_some_and(is_task_id) {
             return Ok(None);
         }

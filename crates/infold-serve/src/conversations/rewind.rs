@@ -9,13 +9,13 @@ use infold_store::{FoldLine, Log, Trigger, What, Writer};
 use super::ConversationError;
 use crate::open_task::OpenTask;
 
-/// What it takes to make a fold again.
+/// The data for making a fold again.
 pub(super) enum FoldCopy {
     Fold(FoldLine),
     Mask(Seq, u32),
 }
 
-/// Returns where what is sent last begins, if a conversation ends with a message. It is always shown.
+/// Returns the first of the messages that are sent last if a conversation ends with `seq`. They are always shown.
 pub(crate) fn last_sent(log: &Log, seq: Seq) -> Result<Seq, ConversationError> {
     Ok(log.record(seq)?.tied)
 }
@@ -31,7 +31,8 @@ pub(crate) fn rewind(open: &mut OpenTask, seq: Seq, before: Seq) -> Result<(), C
     context.show_again(&mut open.writer)
 }
 
-/// What of a layered state stays when a client goes back to a message: the state itself, and what that message showed of it.
+/// The layered state that is kept when a client goes back to a message: the state, and the texts that the message
+/// showed of it.
 #[derive(Default)]
 pub(super) struct KeptContext {
     state: Option<LayerState>,

@@ -1,4 +1,4 @@
-//! What of a request was sent, and what the client is told of it.
+//! The parts of a request that were sent, and the response headers that describe them to the client.
 
 use std::borrow::Cow;
 

@@ -29,16 +29,16 @@ pub(crate) struct LookupBody {
     ready: Vec<u8>,
 }
 
-/// What a reply waits for.
+/// The step that a reply waits for.
 enum RoundStep {
     /// More of this round.
     Reading(ResponseBody, Option<Box<LookupRounds>>),
-    /// Answers to look-ups, and the next round; or that all is recorded.
+    /// Waits for the lookups and the next round, or until all is recorded.
     Asking(Mutex<Pin<Box<dyn Future<Output = AfterRound> + Send>>>),
     Ended,
 }
 
-/// What comes after a round.
+/// The outcome of a round.
 enum AfterRound {
     Next(ResponseBody, Box<LookupRounds>),
     Done,

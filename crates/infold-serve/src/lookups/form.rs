@@ -19,19 +19,19 @@ use crate::proxy::has_stream_type;
 pub(crate) enum ReplyForm {
     Stream,
     Whole,
-    /// A list of chunks, as Gemini streams where nobody asks for events.
+    /// A list of chunks: Gemini's streams without `alt=sse`.
     List,
 }
 
-/// What the beginning of a body shows.
+/// The kind of a body, judged by its beginning.
 enum StartKind {
     Json,
     Events,
-    /// Neither, or too little to tell.
+    /// Neither, or too few bytes to decide.
     Other,
 }
 
-/// A line of a stream of events begins with one of these.
+/// The beginnings of lines in a stream of events.
 const EVENT_STARTS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
 
 /// By so many bytes behind white space a stream of events is known.
@@ -72,7 +72,7 @@ pub(super) async fn open(
     }
     let body = read_whole(answer.body).await?;
     let is_stream = wire == Wire::Ollama && has_many_lines(&body);
-    // What goes on is shorter without look-ups.
+    // The body becomes shorter without the lookups.
     answer.headers.remove(CONTENT_LENGTH);
     answer.body = body.into();
     Ok((answer, is_stream))
@@ -96,7 +96,7 @@ pub(super) async fn in_form(
     };
     let mut reader = ReplyReader::new(wire, delivery);
     let read = reader.push(&body, &mut |_| {});
-    // Whoever reads on says what is wrong with a body that is no reply.
+    // A body that is no reply is passed on unchanged, and the next reader reports the error.
     answer.body = match read.and_then(|()| reader.finish()) {
         Ok(reply) => Bytes::from(form.write(wire, &reply)).into(),
         Err(_) => body.into(),
@@ -105,7 +105,7 @@ pub(super) async fn in_form(
     Ok(answer)
 }
 
-/// Returns an answer whose body does not begin with the mark of UTF-8, which would stand in the midst of what came before it.
+/// Returns an answer without a UTF-8 byte order mark, which would end up in the middle of the client's body.
 async fn without_mark(mut answer: ForwardResponse) -> ForwardResponse {
     let (read, is_open, failed) = read_start(&mut answer.body, true).await;
     let behind = read.len() - behind_blank(&read).len();

@@ -263,7 +263,7 @@ impl LookupRounds {
             record.add_messages(messages);
         }
         record.results = results;
-        // What is ours was asked of nobody.
+        // The proxy's own replies cost no tokens.
         if !self.is_ours {
             record.usages.extend(reply.usage);
         }

@@ -96,7 +96,7 @@ impl Exchange {
         }
         self.lookups_refused = true;
         let mut open = self.core.pool.lease(self.task)?;
-        // What was looked up before the refusal was paid for.
+        // The lookups before the refusal were paid for.
         if let Some(lookups) = self.lookups.take().and_then(|lookups| lookups.take()) {
             self.record_earlier_usage(&mut open, &lookups.usages)?;
         }

@@ -83,7 +83,7 @@ fn passes(outcome: &RoundOutcome, filter: &ReplyFilter, body: &[u8], is_judged: 
     }
 }
 
-/// Returns the chunks of a reply that is a list of them, as events: so Gemini streams where nobody asks for events.
+/// Returns the chunks of a reply that is a list of them, as events: Gemini streams lists without `alt=sse`.
 fn chunks(body: &[u8]) -> Option<Vec<Vec<u8>>> {
     let json = Json::parse(body).ok()?;
     let event = |chunk: Json<'_>| {

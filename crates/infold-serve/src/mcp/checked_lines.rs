@@ -18,11 +18,11 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// So many lines wait to be written.
 const MAX_WAITING_LINES: usize = 16;
 
-/// Standard input and output of which only messages are left.
+/// Standard input and output, reduced to valid messages.
 pub(super) struct CheckedLines {
-    /// What the client says.
+    /// The messages of the client.
     pub input: DuplexStream,
-    /// What it is told.
+    /// The messages to the client.
     pub output: DuplexStream,
     pub ends: LineTasks,
 }

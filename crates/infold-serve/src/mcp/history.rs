@@ -1,4 +1,4 @@
-//! What a client of the protocol is served: the store, its scope, and whether it may write.
+//! The history that a client of the protocol may use: the store, its scope, and whether it may write.
 
 use std::sync::Arc;
 

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-/// What is wrong with a message.
+/// The error in a message.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BadMessage {
     code: i32,
     text: String,
-    /// The request that it would be; null if that cannot be told.
+    /// The request's id; null if it cannot be read.
     id: Value,
 }
 

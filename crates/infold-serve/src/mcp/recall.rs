@@ -16,7 +16,7 @@ pub fn recall(history: &History, arguments: &ToolArguments) -> Result<String, To
     let task = history.task("recall", arguments)?;
     let log = history.contexts.read(task)?;
     recalled(&log, &range, offset as usize).map_err(|failure| match failure {
-        // Of its own conversation alone whoever asks has nothing to name.
+        // A client that is offered only its own conversation has no task to name.
         RecallFailure::NoFold(text) if history.offered.is_some() => ToolFailure::new(text),
         failure => failure.into(),
     })
@@ -102,7 +102,7 @@ fn push_line(text: &mut String, line: &str) -> Result<(), std::convert::Infallib
     Ok(())
 }
 
-/// What a part of a page is of.
+/// The source of a part of a page.
 enum PagePart {
     Fold(String),
     Message(Seq),
@@ -115,7 +115,7 @@ struct Page {
     text: String,
     chars: usize,
     has_part: bool,
-    /// What to ask for next.
+    /// The range to ask for next.
     rest: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use super::arguments::ToolArguments;
 use super::history::MAX_RESULT_CHARS;
 use super::{History, ToolFailure};
 
-/// What can be remembered, and the field that keeps it.
+/// The kinds that can be remembered, and the field of each.
 const KINDS: [(&str, Field); 12] = [
     ("fact", Field::Facts),
     ("decision", Field::Decisions),

@@ -12,7 +12,7 @@ use super::{History, ToolFailure, recall, search, state, view};
 /// One tool.
 pub struct McpTool {
     pub name: &'static str,
-    /// What a model reads of it.
+    /// The description for the model.
     pub about: &'static str,
     pub parameters: &'static [ToolParameter],
     /// Whether it changes a conversation.
@@ -168,7 +168,7 @@ impl History {
             return Some(Err(ToolFailure::new(text)));
         }
         let known = tool.parameters.iter().map(|it| it.name);
-        // What a conversation is offered is about itself alone.
+        // Tools that are offered to a conversation work on that conversation alone.
         let known = known.filter(|name| self.offered.is_none() || *name != TASK.name);
         let known: Vec<&str> = known.collect();
         let arguments = ToolArguments::new(arguments, &known);

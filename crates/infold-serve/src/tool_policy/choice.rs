@@ -28,7 +28,7 @@ pub(super) fn choice_without(
     let all = list.elements().count();
     let left: Vec<_> = list.elements().filter(is_left).collect();
     if left.is_empty() {
-        // Whoever names one tool demands it, and whoever names several excludes all others.
+        // A choice of one tool requires it, and a choice of several excludes all others.
         let none = if all > 1 {
             ToolChoice::None
         } else {

@@ -33,7 +33,7 @@ pub struct Setup {
     pub names: Vec<String>,
     pub token: Option<String>,
     pub limits: ServerLimits,
-    /// What windows are said to be. What is known is not asked for: providers see the requests of clients alone.
+    /// The configured window. Without a request for it, providers see only the requests of clients.
     pub window: Option<&'static str>,
 }
 
@@ -208,7 +208,7 @@ pub fn post(address: SocketAddr, path: &str, headers: &str, body: &[u8]) -> Answ
     Answer::read(stream)
 }
 
-/// What a server answered.
+/// The answer of a server.
 pub struct Answer {
     pub status: u16,
     pub head: String,

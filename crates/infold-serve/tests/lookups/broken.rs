@@ -16,7 +16,7 @@ fn lookup() -> Block {
     Block::Lookup(word(217))
 }
 
-/// What a reply says, in one text.
+/// Returns all text of a reply.
 fn words(reply: &Reply) -> String {
     let mut out = String::new();
     for message in &reply.messages {
@@ -298,7 +298,7 @@ fn results_that_the_provider_refuses_do_not_cost_the_reply() {
                 assert_eq!(calls.len(), 3, "{context}");
                 assert!(!calls[2].text().contains("search_history"), "{context}");
                 assert_eq!(calls[2].messages(), calls[0].messages(), "{context}");
-                // What was refused does not come again.
+                // The refused tools are not offered again.
                 client.turn();
                 let sent = office.calls().last().expect("a call").text();
                 assert!(!sent.contains("search_history"), "{context}: {sent}");

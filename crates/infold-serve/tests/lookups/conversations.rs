@@ -61,7 +61,7 @@ fn a_hidden_fact_is_looked_up_and_the_client_sees_only_the_answer() {
             assert_eq!(retried[2].text(), calls[0].text(), "{wire} {stream}");
             let second = retried[3].messages();
 
-            // What was looked up stays where it was, behind the same bytes.
+            // The look-ups stay in their place, behind the same bytes.
             client.turn();
             let next = office.calls().last().expect("a call").messages();
             assert_eq!(next[..second.len()], second[..], "{wire} {stream}");

@@ -17,7 +17,7 @@ fn lookup() -> Block {
     Block::Lookup(word(217))
 }
 
-/// What a reply says, in one text.
+/// Returns all text of a reply.
 fn words(reply: &Reply) -> String {
     let mut out = String::new();
     for message in &reply.messages {
@@ -71,7 +71,7 @@ fn an_empty_last_reply_leaves_a_valid_view() {
                 }
                 office.is_accepted();
                 let task = client.task;
-                // What the proxy had not written yet is written when it ends.
+                // The proxy writes its pending records when it ends.
                 office.restart("serve:\n  recall_tool: true\n");
                 let mut client = Client::new(&office, wire, stream, "this");
                 client.task = task;

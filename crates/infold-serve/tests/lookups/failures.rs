@@ -1,4 +1,4 @@
-//! What fails after a look-up, and where others failed.
+//! Failures after a look-up.
 
 use std::io::{Read as _, Write as _};
 

@@ -11,7 +11,7 @@ fn lookups() -> HeldCalls {
     HeldCalls::new(LookupNames::beside(&[]), None)
 }
 
-/// What a client of a stream gets of these rounds.
+/// Returns the bytes that a client of a stream gets of these rounds.
 pub fn streamed(wire: Wire, rounds: &[Vec<Numbered>], piece: usize, cut: usize) -> Vec<u8> {
     let mut filter = ReplyFilter::new(wire, Delivery::Stream, lookups());
     let mut out = Vec::new();
@@ -32,7 +32,7 @@ pub fn streamed(wire: Wire, rounds: &[Vec<Numbered>], piece: usize, cut: usize) 
     out
 }
 
-/// What a client that gets one body gets of these rounds.
+/// Returns the body that a client without streaming gets of these rounds.
 fn whole(wire: Wire, rounds: &[Vec<Numbered>]) -> Vec<u8> {
     let mut filter = ReplyFilter::new(wire, Delivery::Whole, lookups());
     for (at, round) in rounds.iter().enumerate() {
@@ -177,7 +177,7 @@ pub fn all_numbered(rounds: &[Vec<Block>]) -> Vec<Vec<Numbered>> {
     rounds.map(|(at, round)| numbered(at, round)).collect()
 }
 
-/// A stream may break off anywhere: the client has seen nothing of a look-up, and whoever ends its stream knows that.
+/// A stream may break off anywhere: the client has seen nothing of a look-up, and the filter can end the stream.
 #[test]
 fn a_stream_that_breaks_off_anywhere_shows_nothing_of_a_look_up() {
     let text = Block::Text("Let me see. ".to_owned());
@@ -258,7 +258,7 @@ fn lines_that_only_began_do_not_run_into_others() {
     }
 }
 
-/// What stands behind the end of a reply does not break it.
+/// Bytes behind the end of a reply do not break it.
 #[test]
 fn nonsense_behind_the_end_of_a_reply_is_left_out() {
     let blocks = numbered(0, &[Block::Text("So it is.".to_owned())]);
@@ -277,7 +277,7 @@ fn nonsense_behind_the_end_of_a_reply_is_left_out() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// What the client sees is what it would have seen had the model not looked anything up.
+    /// The client sees the same as if the model had looked nothing up.
     #[test]
     fn look_ups_leave_no_trace(rounds in rounds(), piece in 1..9usize, cut in 1..40usize) {
         let rounds = all_numbered(&rounds);

@@ -1,4 +1,4 @@
-//! What becomes of look-ups later: in forks, after a rewind, with redaction, and for whoever watches.
+//! Look-ups in forks, after a rewind, with redaction, and in live events.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 

@@ -79,7 +79,7 @@ fn last(office: &Office) -> Seen {
     office.calls().pop().expect("a call")
 }
 
-/// What the provider takes for the system prompt.
+/// Returns the system prompt of a request as the provider reads it.
 fn prompt(wire: Wire, seen: &Seen) -> String {
     let json = seen.json().expect("JSON");
     let member = match wire {
@@ -186,7 +186,7 @@ fn what_did_not_change_is_not_repeated_and_the_prefix_stays() {
         assert!(last_message(&third).contains("write the migration"));
         assert_eq!(third.text().matches("<work_buffer>").count(), 2, "{wire}");
         assert_eq!(recorded(&client).len(), 2, "{wire}");
-        // What was undone holds no longer: the plan before is shown again.
+        // An undone plan is no longer shown: the one before is shown again.
         step(&client, &json!({"step": "undo"}));
         client.turn();
         assert!(last_message(&last(&office)).contains("rehearse"), "{wire}");

@@ -80,7 +80,7 @@ fn reads(path: &str) -> Block {
     Block::Tool("Read", json!({ "file_path": path }).to_string())
 }
 
-/// What was shown and refused, as the log of a conversation says it.
+/// Returns the events of a conversation's log about shown tools and refused calls.
 fn audit(client: &Client<'_>) -> (Vec<ToolsShownLine>, Vec<RefusalLine>) {
     let task = client.task.as_ref().expect("a task").parse();
     let log = client.office.proxy.conversations.contexts();
@@ -587,7 +587,7 @@ fn calls_in_other_forms_are_held_back() {
     }
 }
 
-/// The predecessors of tools cannot be asked for under a policy, so that nobody waits for a call of one.
+/// The deprecated functions cannot be requested under a policy for tools, so no client waits for a call of one.
 #[test]
 fn calls_of_functions_are_left_out() {
     let stream = concat!(

@@ -40,7 +40,7 @@ fn provider(window: u64) -> Provider {
         model: None,
         context_length: Some(Setting::new(window, Origin::Default)),
         api_key: None,
-        // Nobody is there.
+        // Nothing listens on this port.
         base_url: Some(set("http://127.0.0.1:9/v1")),
         max_tokens: None,
     }
@@ -71,7 +71,7 @@ impl Office {
         Office::writing(window, "extractive")
     }
 
-    /// One in which somebody else writes summaries.
+    /// An office with another summarizer.
     pub fn writing(window: u64, summarizer: &str) -> Office {
         let dir = tempfile::tempdir().expect("a directory can be made");
         let runtime = Runtime::new().expect("a runtime can be made");
@@ -94,7 +94,7 @@ impl Office {
         self._stop = stop;
     }
 
-    /// The same, and something is done to its files in between, which nobody has open then.
+    /// Restarts with a change to its files in between, while no process has them open.
     pub fn restart_after(&mut self, change: impl FnOnce(&Path)) {
         self.conversations.close();
         let elsewhere = tempfile::tempdir().expect("a directory can be made");
@@ -172,7 +172,7 @@ impl Office {
         held
     }
 
-    /// What a task shows, by its first words.
+    /// Returns the messages that a task shows, by their first words.
     pub fn shows(&self, task: Uuid) -> Vec<String> {
         let log = self
             .conversations

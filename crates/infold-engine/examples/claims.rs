@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What was counted of summaries.
+/// The counts over all summaries.
 #[derive(Default)]
 struct Counts {
     sentences: usize,

@@ -16,7 +16,7 @@ pub const AGENT_PROMPT: &str = include_str!("queue/prompt.txt");
 /// A task that is to be carried out.
 #[derive(Clone, Debug, Default)]
 pub struct EnqueueRequest {
-    /// What is to be done, as the first message of the user.
+    /// The work to be done, as the first message of the user.
     pub text: String,
     /// The system prompt; none if there is none.
     pub system: Option<String>,

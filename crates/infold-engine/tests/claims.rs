@@ -1,4 +1,4 @@
-//! What a summary says of the user is checked sentence by sentence: paraphrases stay, inventions go.
+//! The claims of a summary about the user are checked sentence by sentence: paraphrases stay, inventions are removed.
 
 #[path = "claims/mod.rs"]
 mod made_up;

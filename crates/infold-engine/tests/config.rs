@@ -1,4 +1,4 @@
-//! What a configuration means, and what is said of a wrong one.
+//! The meaning of configurations, and the messages about wrong ones.
 
 use std::time::{Duration, Instant};
 
@@ -599,7 +599,7 @@ fn layered(user: &str, project: &str, trusted: bool) -> ParsedConfig {
     }
 }
 
-/// What is in effect and was set in a file, and the keys that were ignored.
+/// Returns the settings in effect that were set in a file, and the keys that were ignored.
 fn in_effect(parsed: &ParsedConfig) -> String {
     let entries = parsed.config.entries().into_iter();
     let set = entries.filter(|entry| entry.origin.to_string().contains(".yaml:"));

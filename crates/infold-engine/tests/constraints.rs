@@ -6,7 +6,7 @@ use common::*;
 
 const CONSTRAINTS: usize = 20;
 
-/// What a constraint is about, and how it is said in each form.
+/// Returns the subject of a constraint, and its text in one form.
 fn constraint(form: &str, number: usize) -> String {
     let things = [
         "the export",

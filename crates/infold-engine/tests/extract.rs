@@ -1,4 +1,4 @@
-//! What a summary made by code must hold, told as conversations.
+//! The contents of summaries made by code, for example conversations.
 
 use infold::Extract;
 use infold::extract::tokens;
@@ -669,7 +669,7 @@ fn any_message() -> impl Strategy<Value = String> {
         match kind {
             0 => user(&text),
             1 => says(&text),
-            // What a path or command starts with is not taken for a citation.
+            // A path or command that starts with these characters is not taken for a citation.
             2 => calls(
                 "Edit",
                 &format!(

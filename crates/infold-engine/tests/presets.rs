@@ -1,4 +1,4 @@
-//! Presets write summaries in the form of the agents they are named after, whoever writes them.
+//! Presets write summaries in the form of the agents they are named after, with every summarizer.
 
 mod common;
 
@@ -83,7 +83,7 @@ fn scripted(name: &str, answer: &str) -> (Scratch, Vec<String>) {
     folded(name, &mut model)
 }
 
-/// What stands behind the heading, which is in brackets.
+/// Returns the text behind the heading, which is in brackets.
 fn body(shown: &str) -> &str {
     let (heading, body) = shown.split_once("\n\n").expect("a heading");
     let mut lines = heading.lines();

@@ -1,4 +1,4 @@
-//! What stands in a request, told by a server that refuses what the provider would.
+//! The contents of requests, checked by a server that refuses what the provider would refuse.
 
 mod common;
 

@@ -80,7 +80,7 @@ fn a_model_writes_the_summary_and_is_paid_for() {
     assert_eq!((usage.cost, usage.purpose), (2_900, Purpose::Summary));
     assert!(pass.is_some());
     assert!((outcome.cost - 0.0029).abs() < 1e-9);
-    // What a summary took says nothing of the conversation.
+    // The usage of a summary is not that of the conversation.
     assert_eq!(task.log().last_usage().expect("a log"), None);
     task.writer().expect("a task").undo().expect("one step");
     assert_eq!(shown(&task), before);
@@ -391,7 +391,7 @@ fn whatever_goes_wrong_the_view_fits_and_it_is_said() {
                 );
                 assert!(!shown(&task)[1].contains("production"));
                 assert!(shown(&task)[1].contains("The parser was read."));
-                // What was really asked stands in its place.
+                // The real requests are listed instead.
                 assert!(shown(&task)[1].contains("## Requests\n- ["));
             }
             said => {

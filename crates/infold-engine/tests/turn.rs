@@ -38,7 +38,7 @@ fn world(wire: Wire) -> World {
     }
 }
 
-/// What speaks each wire.
+/// A provider API for each wire.
 const APIS: [(&str, Wire); 5] = [
     ("openai", Wire::Chat),
     ("responses", Wire::Responses),
@@ -52,7 +52,7 @@ impl World {
         self.writer.append(lines).expect("good messages");
     }
 
-    /// What the model is shown, line by line.
+    /// Returns the messages that the model is shown, one on each line.
     fn shown(&self) -> Vec<u8> {
         let log = self.writer.log();
         let view = infold_log::View::of(log.state().shown(), log).expect("a view");
@@ -416,7 +416,7 @@ fn members_of_another_provider_are_left_out_where_they_are_refused() {
     let requests = server.requests();
     assert!(requests[0].text().contains("a greeting"));
     assert!(!requests[1].text().contains("a greeting"));
-    // What is recorded stays, and it need not be told again.
+    // The recorded context stays, and is not repeated.
     world.push(&[HELLO]);
     let turned = world.turn(&server, "openai", 32_000).expect("an answer");
     assert_eq!(turned.requests, 1);

@@ -39,7 +39,7 @@ const BREAK_DELAY: Duration = Duration::from_millis(20);
 pub(crate) type Response = http::Response<ClientBody>;
 
 enum BodySource {
-    /// All of it is here.
+    /// The whole body.
     Whole(Bytes),
     /// It is passed on, with what was read of it before.
     Upstream(Bytes, ResponseBody),

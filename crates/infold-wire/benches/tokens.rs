@@ -91,7 +91,7 @@ fn spent() -> Duration {
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// What the process holds in memory, in KiB.
+/// Returns the resident memory of the process in KiB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,4 +1,4 @@
-//! Calls that whoever sent the request has to run, and the messages with their results.
+//! Calls that the sender of the request has to run, and the messages with their results.
 
 use crate::lookup::{APPROVAL_REQUEST, is_client_item};
 use crate::message::ContentItem;
@@ -6,7 +6,7 @@ use crate::reply::growing_json::object;
 use crate::tool_list::qualified_name;
 use crate::{ContentBlock, Form, Json, Message, Wire, quote};
 
-/// A call that whoever sent the request has to run.
+/// A call that the sender of the request has to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCall {
     /// Its id, where the wire has one.
@@ -101,7 +101,7 @@ pub(crate) fn given_arguments<'a>(message: &Message<'a>) -> Vec<GivenArguments<'
     calls.collect()
 }
 
-/// What of a call its result repeats.
+/// The parts of a call that its result repeats.
 pub(crate) struct AnsweredCall<'a> {
     pub id: Option<&'a str>,
     pub name: &'a str,

@@ -13,11 +13,11 @@ pub struct ListedTool<'a> {
     prefix: Option<Json<'a>>,
     /// The tool as it stands in the request.
     pub definition: Json<'a>,
-    /// What stands for the JSON Schema of its arguments; none if the provider knows what they are.
+    /// The JSON Schema of the arguments; none if the provider defines them.
     pub schema: Option<Json<'a>>,
 }
 
-/// What becomes of a tool.
+/// A change to a tool of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolEdit {
     /// It stays byte for byte.

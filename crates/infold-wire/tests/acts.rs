@@ -1,9 +1,9 @@
-//! What the common agents' messages do, each told in its own dialect.
+//! The actions in the messages of common agents, each in its own dialect.
 
 use infold_wire::Message;
 use infold_wire::tool_action::{MessageAction, ToolAction, message_actions, read_outcome};
 
-/// What a message does, one line each.
+/// Returns the actions of a message, one on each line.
 fn told(message: &str) -> String {
     let message = Message::parse(message.as_bytes()).expect("a message");
     let mut out = Vec::new();

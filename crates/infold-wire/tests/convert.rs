@@ -93,7 +93,7 @@ proptest! {
         }
     }
 
-    /// What was converted is native, so converting it again changes nothing.
+    /// A converted message is native to its wire, so converting it again changes nothing.
     #[test]
     fn converting_twice_is_converting_once(turns in talk()) {
         let turns: Vec<Turn> = turns.into_iter().filter(|turn| !matches!(turn, Turn::System(_))).collect();

@@ -169,7 +169,7 @@ fn anthropic() {
             r#"{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA"}}]}"#,
             "user | anthropic",
         ),
-        // Not signed, a member nobody knows, a reply with all that is around it.
+        // Without a signature, with an unknown member, and a reply with all of its envelope.
         (
             r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"x"}]}"#,
             "assistant reasons | ",
@@ -375,7 +375,7 @@ fn what_is_no_message_on_any_wire_says_so() {
     );
 }
 
-/// What a message does, one word a deed.
+/// Returns the actions of a message, one word each.
 fn done(text: &str) -> String {
     let message = Message::parse(text.as_bytes()).expect(text);
     let message_actions = message_actions(&message)

@@ -106,7 +106,7 @@ fn calls_of_a_chat_with_one_id_are_judged_each_by_itself() {
                 };
                 let stop = format!(r#""finish_reason":"{}""#, stop.trim_matches('"'));
                 assert!(out.contains(&stop), "{one} {two}: {out}");
-                // What is told can be told apart.
+                // The ids of the refused calls are distinct.
                 let mut ids: Vec<&str> = calls
                     .held
                     .iter()
@@ -306,7 +306,7 @@ fn items_of_unknown_types_and_requests_for_approval_are_judged() {
             assert!(outcome.waits_for_lookups(), "{out}");
         }
     }
-    // What a provider has run is not held back.
+    // A call that the provider has run is not held back.
     let hosted = item(
         "web_search_call",
         r#""status":"completed","action":{"query":"q"}"#,

@@ -1,4 +1,4 @@
-//! What becomes of each parameter when a request goes to a provider of another wire.
+//! The fate of each parameter when a request is translated for a provider of another wire.
 
 use std::collections::BTreeSet;
 

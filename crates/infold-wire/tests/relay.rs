@@ -8,7 +8,7 @@ use infold_wire::{
 };
 use proptest::prelude::*;
 
-/// What a model does.
+/// One piece of model output.
 #[derive(Clone, Debug, PartialEq)]
 enum Act {
     Says(String),
@@ -73,7 +73,7 @@ fn item(wire: Wire, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What is said and called, in order; texts with nothing between them are one.
+/// Returns the texts and calls of a reply in order; adjacent texts are joined.
 fn acts(wire: Wire, reply: &Reply) -> Vec<Act> {
     let mut acts: Vec<Act> = Vec::new();
     let mut anthropic = Vec::new();
@@ -178,7 +178,7 @@ proptest! {
                 prop_assert_eq!(&heard.stop, &given.stop);
                 prop_assert_eq!(heard.usage, given.usage);
                 prop_assert_eq!(heard.model.as_deref(), Some("ours"));
-                // What is said first is there before the end.
+                // The first text arrives before the end.
                 if matches!(acts(from, &given)[0], Act::Says(_)) {
                     prop_assert!(early > 0, "{} to {}", from, to);
                 }

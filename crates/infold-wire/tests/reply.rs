@@ -109,7 +109,7 @@ fn fixtures() -> Vec<Fixture> {
     ]
 }
 
-/// What was heard, kind by kind.
+/// Returns the deltas joined by kind: text, reasoning, calls.
 fn heard(deltas: &[ReplyDelta]) -> [String; 3] {
     let mut said = [const { String::new() }; 3];
     for delta in deltas {

@@ -1,4 +1,4 @@
-//! What is written as a provider would write it reads as what it was.
+//! A reply that is written as a provider would write it reads as the same reply.
 
 use infold_wire::reply::{Delivery, ReplyReader, stream_reply, write_reply};
 use infold_wire::{Json, Reply, StopReason, TokenUsage, Wire, quote};
@@ -111,7 +111,7 @@ fn plain(wire: Wire, text: &str) -> Vec<String> {
     }]
 }
 
-/// What one wire does not report is not expected back.
+/// Removes the fields that a wire does not report.
 fn told(wire: Wire, mut reply: Reply) -> Reply {
     if let (Wire::Ollama, Some(usage)) = (wire, &mut reply.usage) {
         *usage = TokenUsage {

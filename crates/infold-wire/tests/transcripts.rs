@@ -44,7 +44,7 @@ fn fixtures() -> Vec<(&'static str, TranscriptFormat, &'static [u8])> {
     ]
 }
 
-/// What a transcript holds, an entry a line.
+/// Returns the entries of a transcript, one on each line.
 fn told(bytes: &[u8]) -> Result<String, TranscriptError> {
     let mut transcript = open(bytes, 7)?;
     let mut out = String::new();
@@ -175,7 +175,7 @@ fn what_is_wrong_is_told_with_its_place() {
     insta::assert_snapshot!("bad input", told.join("\n"));
 }
 
-/// What a message says, whoever wrote it down: roles, blocks, ids.
+/// Returns the content of a message independent of its dialect: roles, blocks, ids.
 fn gist(text: &[u8]) -> Vec<String> {
     let mut out = Vec::new();
     // Written as Anthropic's, all dialects look the same.
@@ -327,7 +327,7 @@ fn all(messages: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// What a format has no room for, said the way it can.
+/// Replaces the lines that a format cannot represent by those that it writes instead.
 fn without(lines: Vec<String>, format: TranscriptFormat) -> Vec<String> {
     let lines = lines.into_iter().filter_map(|line| match format {
         // Reasoning becomes an item of theirs.

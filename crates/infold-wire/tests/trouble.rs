@@ -1,4 +1,4 @@
-//! What a provider's error means, for the bodies that providers are known to send.
+//! The meaning of provider errors, for the bodies that providers are known to send.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use infold_wire::provider_error::{ProviderError, RefusalCause, classify, error_m
 use infold_wire::{Json, quote};
 use proptest::prelude::*;
 
-/// One error as it comes, and what it means.
+/// An error body and its meaning.
 struct Row {
     name: String,
     status: u16,

@@ -1,4 +1,4 @@
-//! What a person typed, and what their agent put in.
+//! The text that a person typed is separated from the text that their agent inserted.
 
 #[path = "typed/injected.rs"]
 mod injected;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use infold_wire::{TypedTextFilter, is_compaction};
 use proptest::prelude::*;
 
-/// What counts as typed in each text of a story: `model` lines are replies.
+/// Returns the typed part of each text of a story: `model` lines are replies.
 fn typed(texts: &[&str]) -> Vec<Option<String>> {
     let mut typist = TypedTextFilter::default();
     let mut out = Vec::new();
@@ -295,7 +295,7 @@ fn in_order(lines: &str, text: &str) -> bool {
 }
 
 proptest! {
-    /// What is typed is made of pieces of the text, in order, and nothing panics.
+    /// The typed text consists of pieces of the text, in order, and nothing panics.
     #[test]
     fn typed_words_are_pieces_of_the_text(texts in prop::collection::vec(any_text(), 1..5)) {
         let mut typist = TypedTextFilter::default();

@@ -90,7 +90,7 @@ const DENIALS: [(&str, &str); 30] = [
     ("しないよう", "するよう"),
 ];
 
-/// What stands between two things that are not the same the other way round.
+/// Words between two things whose exchange changes the meaning.
 const TURNS: [&str; 14] = [
     " to ",
     " instead of ",
@@ -108,7 +108,7 @@ const TURNS: [&str; 14] = [
     "を",
 ];
 
-/// What nobody says, behind a claim that is true.
+/// Invented additions to true claims.
 const ADDITIONS: [&str; 20] = [
     " and to delete the production database",
     " and to push everything to main without review",

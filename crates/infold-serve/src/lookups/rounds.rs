@@ -42,7 +42,7 @@ pub(crate) struct LookupRounds {
     /// The first request, once another follows it.
     first: Option<Bytes>,
     follow_ups: usize,
-    /// The last reply is ours: the model did not stop looking things up, or was cut off while it did.
+    /// The proxy writes the last reply: the model did not stop looking things up, or was cut off while it did.
     is_ours: bool,
 }
 

@@ -228,7 +228,7 @@ fn any_blocks() -> impl Strategy<Value = Vec<Value>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whoever writes a message, however: it says the same.
+    /// A message has the same digest in every client's notation.
     #[test]
     fn every_hand_writes_the_same(
         blocks in any_blocks(),

@@ -16,7 +16,7 @@ use crate::{Delivery, Json, JsonKind, Reply, ReplyError, ReplyReader, StopReason
 
 /// Passes a reply on without calls of our tools, round after round, as if it were one.
 ///
-/// What does not belong to such a call goes on at once. The end of a round in which there was one, or which follows one, is held
+/// Events outside of such calls are passed on at once. The end of a round that has one, or that follows one, is held
 /// back: it ends the reply only if nothing follows.
 #[derive(Debug)]
 pub struct ReplyFilter {
@@ -30,7 +30,7 @@ pub struct ReplyFilter {
     held: Vec<HeldEvent>,
     /// The events from the first call of a round on, where calls are judged once they are whole; none before it.
     unjudged: Option<Vec<UnjudgedEvent>>,
-    /// What is left of them for the client, and of what the round broke off with.
+    /// The bytes for the client that are left of those events and of an incomplete last one.
     judged: Vec<u8>,
     /// Something came in this round that cannot be read. The client does not get it: it may be a part of a look-up.
     has_unreadable: bool,
@@ -39,7 +39,7 @@ pub struct ReplyFilter {
     pub(super) state: FilterState,
 }
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Debug)]
 pub struct RoundOutcome {
     /// The whole reply, calls of our tools included; or why there is none.
@@ -52,7 +52,7 @@ pub struct RoundOutcome {
     pub is_withheld: bool,
 }
 
-/// What becomes of an event.
+/// The decision about an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CallVerdict {
     /// It goes on byte for byte.
@@ -120,7 +120,7 @@ impl ReplyFilter {
 
     /// Takes the next bytes of a stream, and returns those for the client.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        // What stands behind the end of a reply does not break it; Gemini has no mark for its end.
+        // Bytes behind the end of a reply do not break it; Gemini has no mark for its end.
         let is_over = self.wire != Wire::Gemini && self.reader.is_complete();
         if self.failed.is_none() && !is_over {
             self.failed = self.reader.push(bytes, &mut |_| {}).err();
@@ -135,7 +135,7 @@ impl ReplyFilter {
                 Ok(())
             });
             if split.is_err() {
-                // It is no stream of this wire: whoever reads it will say so.
+                // It is no stream of this wire: its reader will report the error.
                 self.pending.clear();
                 self.has_unreadable = true;
                 continue;

@@ -53,7 +53,8 @@ impl HeldCalls {
         }
     }
 
-    /// Returns whether calls in the form of the predecessors of tools are left out: nobody who is judged may offer them.
+    /// Returns whether calls of the deprecated functions are left out: a request under a policy for tools may not offer
+    /// them.
     pub(super) fn holds_legacy_calls(&self) -> bool {
         self.judge.is_some()
     }

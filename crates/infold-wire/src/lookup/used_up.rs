@@ -17,7 +17,7 @@ pub enum NoAnswer {
 }
 
 impl NoAnswer {
-    /// What the client is told in the place of an answer.
+    /// Returns the text that the client gets instead of an answer.
     fn text(self) -> &'static str {
         match self {
             NoAnswer::UsedUp => {
@@ -56,7 +56,7 @@ pub fn reply_in_place(wire: Wire, before: &Reply, why: NoAnswer) -> Reply {
             NoAnswer::Cut => StopReason::Length,
             NoAnswer::UsedUp | NoAnswer::Refused => StopReason::End,
         },
-        // Nothing more was used; but whoever waits for a report gets one.
+        // Nothing more was used, but a client that waits for a usage report gets one.
         usage: before.usage.map(|_| TokenUsage::default()),
         model: before.model.clone(),
         id: before.id.clone(),

@@ -141,8 +141,8 @@ fn list(wire: Wire, json: Json<'_>) -> Option<Json<'_>> {
     message(wire, json)?.get(name)
 }
 
-/// What a round says to the client, behind what was said before: blocks, parts or items; of a chat and of Ollama the texts, in the
-/// order of their names.
+/// Returns the content of a round for the client, behind that of the rounds before: blocks, parts or items; of a chat
+/// and of Ollama the texts, in the order of their names.
 fn pieces(wire: Wire, state: &FilterState, json: Json<'_>) -> Vec<String> {
     match wire {
         Wire::Responses => response_output(state, json),
@@ -253,7 +253,7 @@ fn ollama(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<Stri
     changes
 }
 
-/// What is said differently in a later round: it has the id of the first, and the usage of all.
+/// Returns the changed members of a later round: the id of the first round, and the usage of all.
 fn of_later_round(
     state: &FilterState,
     json: Json<'_>,

@@ -1,4 +1,4 @@
-//! What a message says, in a form that is the same on every wire.
+//! The content of a message, in a form that is the same on every wire.
 
 use crate::neutral::{NeutralBlock, NeutralMessage};
 use crate::tool_use::{decode, join_texts};

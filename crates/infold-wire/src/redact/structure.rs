@@ -1,4 +1,4 @@
-//! What of messages and of transcript records is structure, not content.
+//! The members of messages and transcript records that are structure, not content.
 
 use crate::Json;
 

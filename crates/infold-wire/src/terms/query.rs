@@ -1,4 +1,4 @@
-//! What somebody typed to search for: words, "phrases", -excluded words, prefixes*.
+//! Search queries as users type them: words, "phrases", -excluded words, prefixes*.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,10 +7,10 @@ use super::scan::{Term, TermKind, each_term};
 use super::stem::{Language, is_stop_word, synonyms_of};
 use super::{MIN_COMPOUND_BYTES, reversed};
 
-/// A query, parsed. Every text is one: what has no meaning as an operator is searched for, or left out.
+/// A parsed query. Every text is a query: characters that are no operator are searched for, or left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// What is looked for; the more of them a message has, the better.
+    /// The terms to look for; the more of them a message has, the better.
     pub terms: Vec<QueryTerm>,
     /// Words that a message must have in a row.
     pub phrases: Vec<Vec<String>>,
@@ -40,11 +40,11 @@ pub struct TermForm {
     pub term: String,
     /// Only its beginning.
     pub is_prefix: bool,
-    /// What it stands for.
+    /// The relation of the form to the typed word.
     pub kind: FormKind,
 }
 
-/// What a form of a term stands for.
+/// The relation of a form to the word that was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormKind {
     /// The word as it was typed.

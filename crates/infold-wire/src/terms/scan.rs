@@ -15,7 +15,7 @@ pub struct Term<'a> {
     pub range: Range<usize>,
 }
 
-/// What a term is.
+/// The kind of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermKind {
     /// A word, or a part of an identifier or path.

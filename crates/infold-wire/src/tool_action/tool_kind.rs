@@ -1,6 +1,6 @@
-//! What a well-known tool does, by its name alone.
+//! The kind of action of a well-known tool, by its name alone.
 
-/// What a tool does.
+/// The kind of action of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolKind {
     /// Reads a file, a resource or the state of something.

@@ -1,4 +1,4 @@
-//! What messages of a wire say, read without the code under test.
+//! Reads the content of messages of a wire without the code under test.
 
 use std::collections::HashMap;
 

@@ -15,7 +15,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> CallVerdict {
     let has_choices = choices.is_some_and(|choices| choices.elements().next().is_some());
     let Some(choice) = first_choice(choices) else {
         return match changed(json, &changes) {
-            // Nobody who is judged may ask for other choices.
+            // Under a policy for tools a request may not ask for other choices.
             _ if has_choices && state.held.has_judge() => CallVerdict::Drop,
             _ if state.holds_end() => CallVerdict::Hold(raw(json)),
             Some(data) => CallVerdict::Change(data),
@@ -92,7 +92,7 @@ pub(super) fn place_calls(places: &mut CallPlaces, json: Json<'_>) {
 pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
     let choice = first_choice(json.get("choices"));
     if !is_last {
-        // What is said with the last chunk belongs to the reply.
+        // Text in the last chunk belongs to the reply.
         let choice = choice?;
         let delta = choice.get("delta")?;
         if !says_something(delta) {
@@ -144,7 +144,7 @@ fn says_something(delta: Json<'_>) -> bool {
 
 /// Returns calls without those of our tools, and with indexes as if there were none; none if nothing changes.
 fn filter_calls(state: &mut FilterState, calls: Json<'_>, is_whole: bool) -> Option<Vec<String>> {
-    // What is no list cannot be judged.
+    // Calls that are not a list cannot be judged.
     let mut is_changed = state.held.has_judge() && calls.kind() != JsonKind::Array;
     let mut left = Vec::new();
     for call in calls.elements() {

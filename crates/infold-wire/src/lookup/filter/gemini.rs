@@ -50,7 +50,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
         let changes = of_later_round(state, json);
         return Some(changed(json, &changes).unwrap_or_else(|| raw(json)));
     }
-    // What is said with the last chunk belongs to the reply.
+    // Text in the last chunk belongs to the reply.
     let candidate = first_choice(json.get("candidates"))?;
     let parts = candidate.get("content")?.get("parts")?;
     parts.elements().next()?;

@@ -1,4 +1,4 @@
-//! What the rounds of a reply share.
+//! The state that the rounds of a reply share.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::reply::chat_calls::CallPlaces;
 use crate::reply::growing_json::{raw, text_of};
 use crate::{Json, JsonKind};
 
-/// What the rounds of a reply share, and where this one stands.
+/// The state that the rounds of a reply share, and the progress of the current one.
 #[derive(Debug)]
 pub(in crate::lookup) struct FilterState {
     pub held: HeldCalls,

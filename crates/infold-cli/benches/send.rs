@@ -107,7 +107,7 @@ fn push(dir: &Path, file: &Path) -> String {
     task
 }
 
-/// How long `cat` takes to put the file into a socket that somebody reads.
+/// Returns how long `cat` takes to write the file to a socket with an active reader.
 fn copied(file: &Path) -> f64 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();

@@ -29,12 +29,12 @@ pub struct CallRuntime {
     stopped: watch::Receiver<bool>,
 }
 
-/// What SIGINT and SIGTERM do to a call that is under way.
+/// The effect of SIGINT and SIGTERM on a call in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnSignal {
-    /// It is cancelled.
+    /// The call is cancelled.
     CancelCall,
-    /// It is finished.
+    /// The call is finished.
     FinishCall,
 }
 

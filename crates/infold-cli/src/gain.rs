@@ -36,7 +36,7 @@ pub struct GainArgs {
     by: Vec<Grouping>,
 }
 
-/// What requests are grouped by.
+/// The key by which requests are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Grouping {
     /// Their day, in UTC
@@ -111,7 +111,7 @@ fn collect(
     for task in tasks {
         match read_task(contexts, config, task, period) {
             Ok(found) => gains.extend(found),
-            // One damaged task keeps nobody from the figures of the others.
+            // One damaged task does not hide the figures of the others.
             Err(error) => error.about(&task.to_string()[..8]).warn(json),
         }
         progress.advance(1);

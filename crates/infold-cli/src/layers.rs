@@ -96,7 +96,7 @@ fn build(
             let embed = connection.embedder(&config.layers);
             build(&mut VectorSource::asking(&embed))
         }
-        // What is kept may be enough.
+        // The cached vectors may suffice.
         Err(error) => {
             let (built, problem) = build(&mut VectorSource::cached());
             (built, problem.map(|_| error))

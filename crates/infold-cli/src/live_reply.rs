@@ -23,7 +23,7 @@ pub struct LiveReply {
     pub text: String,
     /// The reasoning before it.
     pub reasoning: String,
-    /// What the request could not include, and how often.
+    /// The features that the request could not include, and how often each occurred.
     pub lost: BTreeMap<&'static str, u64>,
     /// The passes that folded something.
     pub managed: Vec<serde_json::Value>,

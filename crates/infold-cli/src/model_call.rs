@@ -1,4 +1,4 @@
-//! What a call of a model needs: a connection, how to fold, and the frame of the request.
+//! The requirements of a call of a model: a connection, fold rules, and the frame of the request.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,16 +50,16 @@ pub struct CallArgs {
     pub first_wait: Option<u64>,
 }
 
-/// What a call needs to know about its task.
+/// The facts about its task that a call needs.
 #[derive(Default)]
 pub struct TaskFacts {
-    /// Its metadata.
+    /// The task's metadata.
     pub metadata: Metadata,
-    /// Its model.
+    /// The task's model.
     pub model: TaskModel,
-    /// It has a reply of a model.
+    /// The task has a reply of a model.
     pub has_reply: bool,
-    /// What its layered state says of the tools that it may use.
+    /// The situation in its layered state, which decides the tools that it may use.
     pub situation: SituationChange,
 }
 
@@ -73,7 +73,7 @@ pub struct ModelCall {
     pub frame: RequestFrame,
     /// How the layered state of the task is shown.
     pub layers: LayersConfig,
-    /// What the calls of the reply are judged by, if there is a policy.
+    /// The rules that check the calls of the reply, if there is a policy.
     pub tools: Option<TurnTools>,
     /// The runtime of its calls: the connection works until this is dropped.
     pub runtime: CallRuntime,

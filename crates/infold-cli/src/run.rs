@@ -219,7 +219,7 @@ fn not_claimed(contexts: &Contexts, id: Uuid) -> CliResult<CliError> {
     Ok(CliError::usage(text).hint(hint))
 }
 
-/// Carries a task out; whatever goes wrong before the loop begins leaves it paused, for whoever goes on.
+/// Carries a task out; an error before the loop begins leaves it paused, so that it can be resumed.
 fn run_in_foreground(
     contexts: &Contexts,
     config: &Config,
@@ -284,7 +284,7 @@ fn run_claimed(
     );
     let ran = opened.and_then(|opened| carry_out(contexts, config, &task, opened, call?, out));
     if let Err(error) = &ran {
-        // What went wrong before the loop began counts as an attempt.
+        // An error before the loop began counts as an attempt.
         let end = RunEnd::failed_attempt(error.text().to_owned(), args.attempt, &config.work);
         report_end(contexts, config, id, &end, out.is_json());
         end.conclude_unopened(contexts, id, &task.owner)?;
@@ -395,7 +395,7 @@ fn carry_out(
             (end, Some(error))
         }
     };
-    // Before the task ends, so that whoever goes on after a crash tells it.
+    // The source hears of the end before the task ends: after a crash, resuming the task reports it again.
     if let Some(source) = &mut source {
         source.end(&end);
     }

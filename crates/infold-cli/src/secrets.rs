@@ -101,7 +101,7 @@ fn print_secrets(task: Option<Uuid>, found: &[StoredSecret], out: &mut Output) -
                 )
             }
         });
-        // What is left of a task that was removed or never came to be has no messages to redact.
+        // The remains of a task that was removed or never completed have no messages to redact.
         let is_left = task.is_none() && file.contains("/.");
         let command = command.or_else(|| is_left.then(|| "infold doctor --repair".to_owned()));
         if out.is_json() {

@@ -1,4 +1,5 @@
-//! What the system may do to this process: signals that end it, the limit of file sizes, and who may look into it.
+//! The system's influence on this process: signals that end it, the limit of file sizes, and protection from being
+//! traced.
 
 use std::io;
 use std::sync::Arc;

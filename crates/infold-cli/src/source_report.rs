@@ -20,7 +20,7 @@ pub struct SourceReport {
     source: Source,
     at: TaskRef,
     task: Uuid,
-    /// What the task was made of.
+    /// The revision of the source that the task was made from.
     revision: Option<String>,
     runtime: Runtime,
     is_json: bool,

@@ -117,7 +117,7 @@ fn project(
 pub struct CallTools {
     /// The list of those that the model may see; none if it may see none.
     pub shown: Option<Vec<u8>>,
-    /// What its calls are judged by.
+    /// The rules that check its calls.
     pub policy: Option<TurnTools>,
 }
 

@@ -1,6 +1,6 @@
-//! Addresses of providers that the environment names, as the tools of providers read them; and what of a provider's error is shown.
-//!
-//! Whatever goes wrong here reaches no other machine: requests that leave it are sent to a proxy that nobody runs.
+//! The addresses of providers in the environment, read as the providers' own tools read them; and the parts of a
+//! provider's error that are shown. A failing test reaches no other machine: requests that leave this one go to a proxy
+//! that does not run.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What `infold ask`, `send` and `provider` say, and what they send.
+//! The output of `infold ask`, `send` and `provider`, and the requests that they send.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn home(server: &Server, api: &str, model: &str, more: &str) -> Home {
     home
 }
 
-/// What was posted last to be answered.
+/// Returns the last request for a reply.
 fn posted(server: &Server) -> String {
     let asks = |path: &str| path.ends_with("/chat") || path.ends_with("/messages");
     let all = server.requests();
@@ -67,7 +67,7 @@ fn ollama_is_told_a_window_only_if_somebody_chose_it() {
     let set = home(&server, "ollama", "llama3.1", ", context_length: 6000");
     run(&set, "ask new hello");
     assert!(posted(&server).contains(r#""num_ctx":6000"#));
-    // What the model was made with is what it runs with.
+    // A model with a window of its own runs with that window.
     let server = Server::start(Script::new().model(Model::window(7_000)));
     let made = home(&server, "ollama", "llama3.1", "");
     assert!(!run(&made, "ask new hello").contains(assumed));

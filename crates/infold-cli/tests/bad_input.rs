@@ -1,4 +1,4 @@
-//! What is refused, and how: one error, one hint, the right exit code, and nothing changed.
+//! Refusals: one error, one hint, the right exit code, and nothing changed.
 
 mod common;
 
@@ -1044,7 +1044,7 @@ fn a_reader_that_went_away() {
             .spawn()
             .expect("the command starts");
         let mut first = String::new();
-        // As `head -1` does: one line, and then nobody reads any more.
+        // Like `head -1`: reads one line and closes the pipe.
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
         lines.read_line(&mut first).expect("a line");
         drop(lines);

@@ -1,4 +1,4 @@
-//! What each command does and says, told as sessions at a terminal.
+//! The effects and the output of each command, as terminal sessions.
 
 mod common;
 

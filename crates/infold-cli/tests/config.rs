@@ -1,4 +1,4 @@
-//! What the configuration changes, and how `config` and `models` tell of it.
+//! The effects of the configuration, and its description by `config` and `models`.
 
 mod common;
 

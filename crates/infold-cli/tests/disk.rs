@@ -109,7 +109,7 @@ fn only(names: &str) -> Only {
     only
 }
 
-/// What was wrong with runs whose name begins so.
+/// Returns the kinds of flaws in the runs whose name begins with `run`.
 fn kinds(report: &CheckReport, run: &str) -> Vec<Flaw> {
     let findings = report.findings.iter();
     let of_run = findings.filter(|finding| finding.run.starts_with(run));

@@ -169,7 +169,7 @@ fn every_stand_in_is_tried_at_every_size() {
     let home = home();
     home.file("agent.jsonl", condensed(30));
     let told = home.tell("eval agent.jsonl long.jsonl --sizes 100,1k --window 4k");
-    // What each keeps is measured elsewhere: this is about what is printed.
+    // Other tests check the measured figures; this one checks the output.
     let starts = told.lines().map(|line| match line.split_once("  ") {
         Some((start, _)) => start,
         None => line,

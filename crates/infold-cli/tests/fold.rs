@@ -29,7 +29,7 @@ fn session(turns: usize, size: usize) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What was told on standard error, without the time it took.
+/// Returns the lines on standard error, without the time.
 fn told(home: &Home, line: &str, input: &[u8]) -> String {
     let mut ran = home.run(line, input);
     ran.stdout.clear();

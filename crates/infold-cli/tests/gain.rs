@@ -1,4 +1,4 @@
-//! What `infold gain` says that folding saved.
+//! The savings of folding as `infold gain` reports them.
 
 mod common;
 

@@ -122,7 +122,7 @@ fn a_server_that_does_not_let_go_is_named() {
     ");
     // Closing it is not enough: a process that another test starts has a copy for a moment.
     lock.1.unlock().expect("let go");
-    // Nobody is there any more, but the lock is held.
+    // The holder's server is gone, but the lock is held.
     let _lock = held(&home, "http://127.0.0.1:1");
     assert_eq!(home.run("pin T1 2", b"").code, 3);
 }

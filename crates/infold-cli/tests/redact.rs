@@ -295,7 +295,7 @@ fn a_match_in_the_name_of_a_tool_is_told() {
     ");
 }
 
-/// What stands where records and messages are tied together.
+/// Returns whether a member ties records and messages together.
 fn is_structure(name: &str) -> bool {
     let names = "role type name tool_name status id uuid subtype record_type toolName timestamp startTime lastUpdated";
     let ends = ["_id", "_ids", "Id", "ID", "Uuid", "UUID"];

@@ -1,4 +1,4 @@
-//! What `infold redact` and `infold doctor` say of secrets is true when it is done.
+//! The statements of `infold redact` and `infold doctor` about secrets are true after the command.
 
 mod common;
 

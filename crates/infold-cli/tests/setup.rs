@@ -38,7 +38,7 @@ impl Machine {
         machine.env.insert("PATH".into(), path);
         let home = machine.path("home").display().to_string();
         machine.env.insert("HOME".into(), home);
-        // No systemd of whoever runs the tests.
+        // The tests do not use the systemd of the machine.
         machine.program("bin/systemctl", "#!/bin/sh\nexit 1\n");
         machine
     }
@@ -179,7 +179,7 @@ fn what_an_agent_leaves_running_is_ended_with_its_proof() {
     assert_eq!(code, 0, "{said}");
     let id = fs::read_to_string(id).expect("an id");
     let state = fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
-    // Nobody may have waited for it yet.
+    // The process may still be a zombie.
     assert!(state.is_empty() || state.contains(") Z "), "{state}");
 }
 

@@ -49,7 +49,7 @@ const UPSTREAM_WINDOW: u64 = 6_000;
 
 type Replies = Arc<Mutex<HashMap<String, Reply>>>;
 
-/// What was counted.
+/// The counts of a run.
 #[derive(Default)]
 struct Counts {
     requests: AtomicU64,
@@ -61,7 +61,7 @@ struct Counts {
     failed: AtomicU64,
 }
 
-/// What one wire came to.
+/// The counts of one wire.
 #[derive(Default)]
 struct Tally {
     requests: u64,
@@ -511,7 +511,7 @@ impl Talk {
         self.send();
     }
 
-    /// What the upstream refused.
+    /// Returns the requests that the upstream refused, with the reasons.
     fn refused(&self) -> Vec<String> {
         let refusals = self.route.upstream.take_refusals();
         let tell = |refused: &Refusal| format!("{}\n{}", refused.reason, refused.request.text());

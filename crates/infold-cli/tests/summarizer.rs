@@ -1,4 +1,4 @@
-//! Who writes the summaries: a model where there is one to ask, and nobody is asked in vain.
+//! The choice of the summarizer: a model where one is available, and no calls without need.
 
 mod common;
 
@@ -113,7 +113,7 @@ fn what_a_summary_took_is_counted() {
     let home = home(&server, "summarizer: {use: model, check: true}");
     home.tell("manage T1");
     let row: &Value = &home.objects("task show T1")[0];
-    // What is too long for its window comes in parts, and each is looked over.
+    // A text that is too long for the model's window comes in parts, and each summary is checked.
     let calls = server.count();
     assert!(calls >= 2 && calls.is_multiple_of(2), "{calls}");
     assert_eq!(row["llm_call_count"], calls, "{row}");
@@ -195,12 +195,12 @@ fn where_nobody_wants_folds_no_model_is_paid_for_one() {
          profiles: {{big: {{auto: false}}}}\n{prices}\n"
     ));
     let asked = server.count();
-    // It does not fit, so it is folded; nobody is asked.
+    // The messages do not fit, so they are folded; no model is called.
     assert_eq!(writer(&home, "manage T1"), "extractive");
     assert_eq!(server.count(), asked);
     // While there is room, nothing is folded, however full it is.
     assert_eq!(writer(&home, "manage T1 --threshold 5"), "nobody");
     home.tell("undo T1");
-    // Who asks for a fold asks for a good one.
+    // A fold that the user requests is written by the model.
     assert_eq!(writer(&home, "manage T1 --force"), "model:big");
 }

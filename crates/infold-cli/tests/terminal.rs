@@ -1,4 +1,4 @@
-//! What people type, and what they must be able to rely on when they do.
+//! The commands that people type, and the behaviour that they must be able to rely on.
 
 mod common;
 
@@ -134,7 +134,7 @@ fn a_question_alone_starts_a_task() {
     assert_eq!(stdout(&piped), "clouds\n", "{}", stderr(&piped));
     let tasks = home.objects("task list");
     assert_eq!(tasks.len(), 3);
-    // What may be an id is one.
+    // An argument that may be an id is read as one.
     let unknown = home.run("ask 3f9a", b"");
     assert_eq!(unknown.code, 2, "{}", stderr(&unknown));
     assert!(stderr(&unknown).contains("no task `3f9a`"));
@@ -294,7 +294,7 @@ fn what_is_pinned_is_not_drawn_as_condensed() {
     assert_eq!(fold["original_tokens"], condensed, "{managed}{folds}");
 }
 
-/// What bash would offer for the last of these words.
+/// Returns bash's completions of the last of these words.
 fn completed(home: &Home, words: &[&str]) -> Vec<String> {
     const LINE: &str = r#". ./infold.bash; COMP_WORDS=(infold "$@"); COMP_CWORD=$#;
         _infold infold "${@: -1}" "${COMP_WORDS[COMP_CWORD-1]}"; printf '%s\n' "${COMPREPLY[@]}""#;

@@ -189,7 +189,7 @@ fn folds_are_entries_in_what_roo_code_shows() {
     home.fed("task push T1", common::talk(&texts));
     home.fed("condense T1 2..5 --text -", "what came before");
     home.tell("truncate T1 --fraction 0.4");
-    // What is not in force is not told.
+    // A fold that is not in force is not exported.
     home.fed("condense T1 11..12 --text -", "and after");
     home.tell("undo T1");
     let api = exported(&home, "T1 --format roo --ui ui.json");

@@ -236,7 +236,7 @@ fn an_untrusted_file_runs_nothing_sends_nothing_and_writes_nowhere() {
     assert!(!asked.is_empty());
     assert!(asked.iter().all(|seen| !seen.text().contains(SECRET)));
 
-    // Trusted, all of it is in effect, and nobody is warned.
+    // Once trusted, all of the file is in effect, without warnings.
     let (shown, _) = project.works("config trust");
     for key in ["hooks.before_fold", "summarizer", "mcp_servers.evil.args"] {
         assert!(shown.contains(key), "{shown}");

@@ -13,13 +13,13 @@ use crate::{ParsedSession, RecordedSession, ReplayError};
 /// A fact that the user states, and a later question about it.
 #[derive(Clone, Copy, Debug)]
 pub struct PlantedFact {
-    /// What kind of fact it is.
+    /// The kind of the fact.
     pub kind: &'static str,
-    /// What the user says; a second sentence corrects the first.
+    /// The sentence of the user; a second one corrects the first.
     pub said: &'static [&'static str],
     /// The later message.
     pub question: &'static str,
-    /// What has to be in the request; the question does not hold it.
+    /// The value that has to be in the request; the question does not hold it.
     pub value: &'static str,
 }
 

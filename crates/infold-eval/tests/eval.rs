@@ -1,4 +1,4 @@
-//! What `eval` measures, against figures worked out by hand and against a slow, plain count.
+//! Checks the measures of `eval` against figures worked out by hand and against a slow, plain count.
 
 use infold::models::Prices;
 use infold::summarizer::Extractive;
@@ -125,7 +125,7 @@ fn a_request_that_does_not_fit_is_left_out_and_the_next_one_sent() {
     let replay = replayed(&session, &aim(4000, truncates()));
     let before: Vec<u64> = replay.unfit.iter().map(|unfit| unfit.before).collect();
     assert_eq!((before, replay.requests.len()), (vec![6], 3));
-    // What the sixth message refers to was not asked of any view.
+    // The references of the sixth message were not looked for in any view.
     assert_eq!((references(&replay).wanted, replay.reached), (0, 0));
 }
 
@@ -302,7 +302,7 @@ fn all(bytes: &[u8]) -> String {
     but(bytes, &[])
 }
 
-/// What a message says, but for masked parts.
+/// Returns the content of a message without its masked parts.
 fn but(bytes: &[u8], masked: &[u32]) -> String {
     let words = MessageText::of(&Message::parse(bytes).expect("a message"));
     let mut text = format!("{}\n{}\n", words.text, words.arguments);
@@ -421,7 +421,7 @@ fn every_design_is_tried_at_every_size_and_none_is_larger_or_empty() {
     };
     assert_eq!(mean(Design::Agent), Some(0.0));
     assert!(mean(Design::Frequent) > Some(0.0));
-    // What looks ahead keeps most, all measures together.
+    // The design that looks ahead keeps most, over all measures together.
     let total = |design| -> f64 {
         let means = MEASURES.map(|measure| trials.mean(design, at, measure));
         means.into_iter().flatten().map(|mean| mean.value).sum()

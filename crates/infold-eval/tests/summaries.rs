@@ -45,7 +45,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What is collected from a session, and its messages and tokens.
+/// Returns the extract of a session, and the counts of its messages and tokens.
 fn read(name: &str) -> (Extract, usize, usize) {
     let path = root().join(format!("examples/summaries/{name}.jsonl"));
     let bytes = std::fs::read(path).expect("a session");

@@ -494,7 +494,7 @@ mod tests {
             ),
             ("openai", "/api/v1", "/api/v1/models", "/api/v1/models"),
             ("openai", "/ap", "/api/v1/models", "/ap/api/v1/models"),
-            // What has no version is beside it.
+            // A path without a version is put beside it.
             ("openai", "/up/v1", "/props", "/up/props"),
             (
                 "anthropic",

@@ -28,7 +28,7 @@ pub enum RestServerError {
     Base {
         /// The address as it was given, without a password.
         base: String,
-        /// What is wrong with it.
+        /// The error in the address.
         reason: String,
     },
     /// The token has characters that a header cannot hold.

@@ -571,7 +571,7 @@ async fn a_page_for_people_is_no_reply() {
         assert!(outcome.error().text.ends_with(words), "{}", outcome.error());
         assert_eq!(server.seen().len(), 1);
     }
-    // What begins as a stream and breaks may be whole the next time.
+    // A reply that begins as a stream and breaks may be whole the next time.
     let broken = Act::Say(stream(&[], ": ping\n\nupstream gone\n"), Duration::ZERO);
     let server = Server::new(vec![broken, said(&["ok"])]).await;
     assert_eq!(send(&server, HASTE).await.text(), "ok");

@@ -13,7 +13,7 @@ use infold_provider::{
     BodyPart, Endpoint, ForwardError, ForwardRequest, ForwardResponse, Forwarder,
 };
 
-/// What the provider does with a request.
+/// The provider's behaviour for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     /// Answers it, and keeps the connection.

@@ -1,4 +1,4 @@
-//! What condensing and managing a tagged history must leave behind.
+//! The invariants of condensing and managing a tagged history.
 
 mod history;
 
@@ -280,7 +280,7 @@ fn on_request_a_failing_model_is_made_up_for_by_truncation() {
         }
         done => panic!("{done:?}"),
     }
-    // What still fits is left as it is.
+    // A history that still fits is left as it is.
     let (kept, error) = managed(8_000.0);
     assert_eq!(error, Some("no route"));
     assert!(matches!(kept.action, ManageAction::Nothing));

@@ -24,11 +24,11 @@ fn config() -> ProptestConfig {
 struct Both {
     agent: Agent,
     log: Memory,
-    /// What was said, by seq.
+    /// The texts of the messages, by seq.
     said: Vec<String>,
 }
 
-/// One thing that a model would be sent.
+/// One element of a request to a model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Sent {
     Said(String),
@@ -168,7 +168,7 @@ impl Both {
         Seq::new(at.expect("it was said") as u64 + 1).expect("one more")
     }
 
-    /// What the agent would send; markers in a row count as one.
+    /// Returns the elements that the agent would send; adjacent markers count as one.
     fn agent_sends(&self) -> Vec<Sent> {
         let mut sent = sent_by_tags(&effective(&self.agent.history));
         sent.dedup_by(|a, b| a == b && *a == Sent::StandIn(Cause::Window));
@@ -179,7 +179,7 @@ impl Both {
         sent_by(&self.log, &self.said)
     }
 
-    /// What is wrong with what the engine would send.
+    /// Returns the faults in the request that the engine would send.
     fn faults(&self) -> Vec<String> {
         let shown = self.log.state().shown();
         let Ok(floor) = Floor::of(shown, &self.log);

@@ -52,7 +52,7 @@ proptest! {
         prop_assert_eq!(texts(&back), texts(&agent.history));
     }
 
-    /// What is said comes out as it was before anything was tagged.
+    /// Messages come out as they were before anything was tagged.
     #[test]
     fn messages_come_out_as_they_were(deeds in any_deeds()) {
         let (mut agent, mut plain) = (Agent::asked(), Agent::asked());

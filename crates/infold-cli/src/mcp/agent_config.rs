@@ -1,4 +1,4 @@
-//! What to add to the configuration of an agent, in the form of each.
+//! The entry to add to the configuration of an agent, in the form of each agent.
 
 use std::path::{Path, PathBuf};
 

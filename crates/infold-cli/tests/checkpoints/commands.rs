@@ -225,7 +225,7 @@ fn two_tasks_of_one_workspace_and_a_fork_share_what_is_common() {
     assert_eq!(fs::read(work.join("a")).unwrap(), b"four");
     done(&home, "rewind T2 --files --to 1");
     assert_eq!(fs::read(work.join("a")).unwrap(), b"two");
-    // What belongs to a task goes with it, and the others keep theirs.
+    // The checkpoints of a task are removed with it, and other tasks keep theirs.
     done(&home, "task delete T2 --yes");
     done(&home, "rewind T3 --files --to e2");
     assert_eq!(fs::read(work.join("a")).unwrap(), b"three");

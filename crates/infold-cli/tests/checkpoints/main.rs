@@ -17,7 +17,8 @@ use common::Home;
 use infold_testkit::{Answer, Server, Step};
 use serde_json::Value;
 
-/// What a directory holds: the mode and the contents of each file, where each link leads, and the mode of each directory.
+/// The contents of a directory: the mode and the bytes of each file, the target of each link, and the mode of each
+/// directory.
 type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
 /// Reads a directory, all of it.

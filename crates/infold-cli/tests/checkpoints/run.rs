@@ -83,7 +83,8 @@ fn files_and_conversation_go_back_and_forth_together() {
     assert_eq!(kept[0]["note"], "start");
     assert_eq!(kept[3]["note"], "step");
 
-    // What was ignored when a snapshot was taken is not part of it, and stays whatever happens to the ignore file.
+    // Files that were ignored when a snapshot was taken are not part of it, and stay whatever happens to the ignore
+    // file.
     let without_ignored = |tree: &Tree| -> Tree {
         let kept = tree.iter().filter(|(path, _)| !path.starts_with("target"));
         kept.map(|(path, content)| (path.clone(), content.clone()))

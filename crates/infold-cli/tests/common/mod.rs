@@ -22,7 +22,7 @@ pub struct Home {
     configured: Cell<bool>,
 }
 
-/// What one command printed and how it ended.
+/// The output and the exit code of one command.
 pub struct Ran {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
@@ -128,7 +128,7 @@ impl Home {
         command
     }
 
-    /// What a command printed, with all that differs from run to run replaced.
+    /// Returns the output of a command, with all that differs from run to run replaced.
     pub fn transcript(&self, ran: &Ran) -> String {
         let mut text = String::from_utf8_lossy(&ran.stdout).into_owned();
         if !text.is_empty() && !text.ends_with('\n') {

@@ -50,14 +50,15 @@ impl Victim {
     }
 }
 
-/// What a task is known to hold.
+/// The known contents of a task.
 struct Known {
     task: Uuid,
     said: Vec<Vec<u8>>,
 }
 
 impl Known {
-    /// After a push of `batch`, killed or not: all of before is there, and of the batch a prefix.
+    /// Checks a task after a push of `batch`, killed or not: it has all messages from before, and a prefix of the
+    /// batch.
     fn check(&mut self, world: &World, batch: &[Vec<u8>], ran: &Ran) {
         let log = world.read(self.task);
         is_valid(&log);
@@ -118,7 +119,7 @@ fn pushes(seed: u64, rounds: u32, batch: impl Fn(u32) -> Vec<Vec<u8>>) {
     for number in 1..=rounds {
         push(&mut known, number, &mut |args| victim.strike(&world, args));
         if number % 5 == 0 {
-            // Nothing can be redone, but whoever opens the task to write puts it in order.
+            // There is nothing to redo, but opening the task to write repairs it.
             assert_eq!(world.run(&["redo", &name]).code, Some(1));
             assert_eq!(world.problems(task), [""; 0], "after it was opened again");
         }
@@ -396,7 +397,7 @@ fn a_pass_that_is_killed_while_a_summary_is_written_folds_nothing_and_leaves_nob
     };
     child.kill().expect("it can be killed");
     child.wait().expect("it has ended");
-    // Ended, though nobody may have collected it yet.
+    // The process has ended, but may still be a zombie.
     let runs = || {
         let stat = std::fs::read_to_string(format!("/proc/{asked}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")

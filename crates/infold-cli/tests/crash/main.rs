@@ -1,4 +1,4 @@
-//! What is left when the process is killed, the disk is full or two come at once.
+//! The state after the process is killed, the disk is full, or two processes write at once.
 
 mod kill;
 mod two;
@@ -81,7 +81,7 @@ impl World {
         id(&self.ok(&["task", "new"]))
     }
 
-    /// What `verify` finds wrong with a task.
+    /// Returns the problems that `verify` finds in a task.
     fn problems(&self, task: Uuid) -> Vec<String> {
         let ran = self.run(&["verify", &task.to_string()]);
         assert!(matches!(ran.code, Some(0 | 1)), "verify: {}", ran.err);

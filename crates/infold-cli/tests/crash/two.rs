@@ -69,7 +69,7 @@ fn readers_see_only_states_that_were() {
     let mut author = Author::start(&world.path(), task, "never");
     let last = author.acknowledged();
     let mut seen = Vec::new();
-    // The author stops when nobody reads what it says.
+    // The author stops when its output is closed.
     let lines = std::thread::spawn(move || author.kill_after(3000));
     while !lines.is_finished() {
         let log = world.read(task);

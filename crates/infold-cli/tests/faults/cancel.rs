@@ -22,7 +22,7 @@ fn stops(wire: Wire, signal_name: &str, step: Step, args: &[&str]) {
     let start = Instant::now();
     signal(&child, signal_name);
     let ran = world.wait(child);
-    // What it waits for takes longer.
+    // The server's answer would take longer.
     assert!(
         start.elapsed() < Duration::from_secs(60),
         "{what}: {:?}",

@@ -1,4 +1,4 @@
-//! What is left when providers fail, connections break, and processes are killed or told to stop.
+//! The state after providers fail, connections break, and processes are killed or told to stop.
 
 mod run;
 mod retry;
@@ -140,7 +140,7 @@ impl World {
         self.contexts().read(task).expect("a reader")
     }
 
-    /// What `verify` finds wrong with a task.
+    /// Returns the problems that `verify` finds in a task.
     fn problems(&self, lane: &str, task: Uuid) -> String {
         let ran = self.run(lane, &["verify", &task.to_string(), "--json"]);
         assert!(matches!(ran.code, Some(0 | 1)), "verify: {}", ran.err);
@@ -157,7 +157,7 @@ impl World {
         self.read(task).dir().join("request.json").exists()
     }
 
-    /// A reply lies there that nobody was told of.
+    /// Returns whether a recorded reply was not printed yet.
     fn has_untold(&self, task: Uuid) -> bool {
         self.read(task).dir().join("reply.json").exists()
     }
@@ -244,7 +244,7 @@ fn holding(dir: &Path, texts: &[String]) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// What a secret looks like in headers: as it is, and in base64 at each of three offsets.
+/// Returns the forms of a secret in headers: unchanged, and in base64 at each of three offsets.
 fn forms(secret: &str) -> Vec<String> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let shifted = (0..3).map(|skip| {

@@ -19,13 +19,13 @@ const CALLS: usize = 4;
 /// The longest first wait, in milliseconds.
 const FIRST_WAIT: u64 = 20;
 
-/// What a run was like.
+/// The counts of a run.
 #[derive(Default)]
 struct Figures {
     turns: u64,
     runs: u64,
     kills: u64,
-    /// By how far the turn had come: before the question was kept, before the reply was, after.
+    /// The kills by the progress of the turn: before the question was recorded, before the reply was, after.
     killed_at: [u64; 3],
     failed: u64,
     folds: u64,
@@ -46,23 +46,23 @@ struct Lane<'a> {
     server: Server,
     task: Uuid,
     lot: Lot,
-    /// What the server was ready to say, whole.
+    /// The hashes of the replies that the server was ready to send.
     scripted: Arc<Mutex<HashMap<String, u64>>>,
-    /// What was asked and acknowledged, in order.
+    /// The acknowledged questions and replies, in order.
     known: Vec<(String, String)>,
     mixed: bool,
-    /// What a command takes, about.
+    /// The approximate duration of a command.
     takes: Duration,
     figures: Figures,
 }
 
-/// What a kill waits for.
+/// The moment of a kill.
 enum Kill {
-    /// So long after the start.
+    /// A time after the start.
     After(Duration),
-    /// Until the request is there, and a moment.
+    /// A moment after the request arrived.
     Asked(Duration),
-    /// Until the reply is recorded.
+    /// The moment when the reply is recorded.
     Recorded,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Lane<'a> {
             self.name,
             words(&mut self.lot, size)
         );
-        // What was recorded by a process that was killed before it could say so.
+        // The reply that a killed process recorded before it could print it.
         let mut recorded: Option<String> = None;
         for tries in 0.. {
             assert!(tries < 60, "{}: no end of {question}", self.name);

@@ -1,4 +1,4 @@
-//! What Infold sends and records beside what the official clients send and parse.
+//! Compares the requests and records of Infold with those of the official clients.
 //!
 //! `scripts/sdks` installs the clients. Each is given the same scripted replies as Infold,
 //! reads what Infold recorded with its own types, and checks Infold's requests with them.
@@ -201,7 +201,7 @@ struct World<'a> {
     server: &'a Server,
 }
 
-/// What a wire's provider is called.
+/// Returns the name of a wire's provider.
 fn provider(wire: Wire) -> &'static str {
     match wire {
         Wire::Chat => "openai",
@@ -241,7 +241,7 @@ impl World<'_> {
         body(&self.server.last().expect("a request"))
     }
 
-    /// What is recorded of a reply, streamed and not.
+    /// Returns the record of a reply, streamed and not.
     fn heard(&self, wire: Wire, model: &str) -> Value {
         let ask = |how: &str| {
             let provider = provider(wire);

@@ -1,4 +1,4 @@
-//! What the scripted server says, wire by wire.
+//! The replies of the scripted server, wire by wire.
 
 use std::collections::HashMap;
 
@@ -64,7 +64,7 @@ pub fn replies(wire: Wire) -> Vec<Scripted> {
     all
 }
 
-/// What only this wire can say.
+/// Returns the replies that only this wire has.
 fn own(wire: Wire) -> Vec<Scripted> {
     match wire {
         Wire::Chat => {

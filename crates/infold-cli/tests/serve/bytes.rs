@@ -1,4 +1,4 @@
-//! What a provider gets: the client's own bytes, and above the threshold as many of them as can be.
+//! Providers get the client's own bytes, and above the threshold as many of them as possible.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -47,11 +47,11 @@ fn forms(wire: Wire, more: &str) -> Vec<String> {
     let plain = r#""model":"scripted","max_tokens":100,"stream":false"#;
     vec![
         format!(r#"{{{plain},"{list}":[{message}{more}]}}"#),
-        // White space wherever it may stand, numbers as nobody writes them, the list in front.
+        // Unusual white space and numbers, and the list in front.
         format!(
             "\r\n {{\t\"{list}\" : [ \n{message}{more}\t] ,\"temperature\":1.0,\"seed\":1e2,\"top_p\":0.10,\n{plain}, \"nothing\" : null , \"empty\":[ ] }}\n\n"
         ),
-        // Members twice, names with escapes, what nobody knows.
+        // Repeated members, names with escapes, unknown members.
         format!(
             r#"{{{plain},"\u0061bc":{{"b":1,"a":[1.0,-0,1E+2]}},"max_tokens":100,"{list}":[{message}{more}],"ü":"\ud800","x":1,"x":2}}"#
         ),
@@ -139,7 +139,7 @@ fn large_and_packed_bodies_pass_as_they_are() {
         );
         assert_eq!(last.header("content-encoding"), Some("gzip"), "{wire:?}");
     }
-    // What they say was kept, though this provider cannot read them.
+    // The messages were recorded, though this provider cannot read them.
     assert_eq!(house.tasks().len(), tasks + Wire::ALL.len());
     assert_eq!(house.counted("infold_failures_total"), 0);
 }

@@ -1,5 +1,5 @@
-//! No room, no leave to write, files that somebody else took: requests pass all the same, and
-//! what was missed is caught up with.
+//! Requests pass on a full disk, without permission to write, and when another process has the files locked; the
+//! missing records are made up for later.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -346,10 +346,10 @@ fn release(house: &House, task: Uuid) {
     assert_eq!(answer.status, 204, "{}", answer.text());
 }
 
-/// Something that is done to a file.
+/// A way to damage a file.
 type Harm = fn(&Path);
 
-/// What may happen to one.
+/// The ways to damage a file, by name.
 const HARMS: [(&str, Harm); 3] = [
     ("deleted", |path| {
         fs::remove_file(path).expect("it was there")

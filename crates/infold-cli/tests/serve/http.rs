@@ -4,13 +4,13 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// The body came to its end.
+    /// The body is complete.
     pub whole: bool,
 }
 

@@ -137,14 +137,14 @@ impl House {
             .env("HOME", self.root.path())
             .env("TMPDIR", tmp)
             .env("NO_COLOR", "1")
-            // Nobody is asked to summarise.
+            // No model writes summaries.
             .env("INFOLD_SUMMARIZER", "extractive")
             .envs(window)
             .current_dir(self.root.path())
             .stdin(Stdio::null());
     }
 
-    /// What the server told of itself.
+    /// Returns the traces that the server wrote.
     fn traces(&self) -> String {
         fs::read_to_string(self.root.path().join("traces")).unwrap_or_default()
     }
@@ -177,7 +177,7 @@ impl House {
     fn fed(&self, args: &[&str], input: &[u8]) -> Ran {
         let mut command = self.command(args);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
-        // Whoever needs none of it does not read it.
+        // A command that needs no input does not read it.
         let _ = child.stdin.take().expect("a pipe").write_all(input);
         Ran::from(child.wait_with_output().expect("infold runs"))
     }
@@ -213,7 +213,7 @@ impl House {
         self.store().read(task).expect("a reader")
     }
 
-    /// What was said on the path of a task, in order.
+    /// Returns the messages on the path of a task, in order.
     fn said(&self, task: Uuid) -> Vec<String> {
         let log = self.log(task);
         let path = log.state().shown().path();
@@ -297,7 +297,7 @@ impl Ran {
     }
 }
 
-/// What a message says.
+/// Returns the text of a message.
 fn words(bytes: &[u8]) -> String {
     let message = Message::parse(bytes).expect("it can be read");
     let mut text = String::new();

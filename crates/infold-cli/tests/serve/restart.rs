@@ -14,7 +14,7 @@ use crate::{House, until, words};
 const CLIENTS: usize = 50;
 const TURNS: usize = 6;
 
-/// Answers what was asked last, bit by bit; whoever is named gets another answer each time.
+/// Answers the last message in pieces; a conversation with a name gets another answer each time.
 fn answer(seen: &Seen) -> Step {
     let messages = seen.messages();
     let asked = messages
@@ -127,7 +127,7 @@ fn check(house: &House, talks: &[Talk], asked: usize) {
         );
         let length = house.length(task);
         match talk.name {
-            // What was rewound is still there.
+            // Rewound messages remain in the log.
             Some(_) => extra += length - talk.history.len() as u64,
             None => assert_eq!(length, talk.history.len() as u64, "{:?}", house.said(task)),
         }

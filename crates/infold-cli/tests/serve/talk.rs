@@ -12,14 +12,14 @@ use crate::words;
 pub struct Talk {
     pub wire: Wire,
     pub stream: bool,
-    /// What it is called, if somebody named it.
+    /// The name of the conversation, if it has one.
     pub name: Option<String>,
     pub model: String,
     /// The messages, in the form of the wire.
     pub history: Vec<Vec<u8>>,
     /// The task that the server named last.
     pub task: Option<Uuid>,
-    /// How often something had to be asked again.
+    /// The number of requests that had to be repeated.
     pub again: usize,
 }
 
@@ -137,12 +137,12 @@ impl Talk {
         said.unwrap_or_else(|| panic!("{:?}: {}: {}", self.wire, answer.status, answer.text()))
     }
 
-    /// What the client has, in words.
+    /// Returns the texts of the client's history.
     pub fn said(&self) -> Vec<String> {
         self.history.iter().map(|bytes| words(bytes)).collect()
     }
 
-    /// The task; there is one after the first answer that was kept.
+    /// Returns the task; there is one after the first recorded answer.
     pub fn task(&self) -> Uuid {
         self.task.expect("it was told")
     }

@@ -27,12 +27,12 @@ fn begun(house: &House) -> Vec<Talk> {
     .collect()
 }
 
-/// Checks that a task has what its client has, but for what nobody answered yet.
+/// Checks that a task has the messages of its client, except those without an answer.
 fn holds(house: &House, talk: &Talk) {
     assert_eq!(house.said(talk.task()), talk.said(), "{:?}", talk.wire);
 }
 
-/// The next try goes on in the same task.
+/// Checks that the next try continues the same task.
 fn goes_on(house: &House, talk: &mut Talk) {
     let task = talk.task();
     talk.insist(house.port);
@@ -236,7 +236,7 @@ fn what_is_cut_breaks_for_the_client_too() {
                 let step = step.cut_after_bytes(share);
                 server.then(if reset { step.reset() } else { step });
                 let what = format!("{:?}, streamed: {}, {share}", talk.wire, talk.stream);
-                // What of it reaches us is the beginning, and it does not look whole.
+                // The client gets only the beginning, and the answer does not look complete.
                 let answer = talk.ask(house.port).expect("a beginning");
                 cuts += 1;
                 let cut = answer.status == 502 || !answer.whole && whole.starts_with(&answer.body);

@@ -66,7 +66,7 @@ fn embeddings_find_what_words_do_not() {
         let asked = server.requests();
         assert_eq!(asked.len(), 1, "{api}: all texts in one request");
         assert_eq!(asked[0].path, path, "{api}");
-        // What is kept is not asked for again, and is of use where nobody can be asked.
+        // Cached vectors are not requested again, and are used where no provider can be reached.
         home.tell("layers build T1 --max-tokens 600");
         assert_eq!(server.requests().len(), 1, "{api}");
         home.tell("state T1 add facts 'the brakes cost 400'");

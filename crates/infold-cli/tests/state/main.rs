@@ -190,7 +190,7 @@ fn requests_carry_the_state_on_every_wire() {
         // The next request repeats what was shown, and nothing twice.
         let body = posted("ask T1 'and then?' --window 32k");
         assert_eq!(body.matches("rehearse").count(), 1, "{api}: {body}");
-        // What changed is shown at the new end.
+        // The changes are shown at the new end.
         home.tell("state T1 add plan 'drop the old column'");
         let body = posted("ask T1 'well?' --window 32k");
         assert!(

@@ -1,4 +1,4 @@
-//! What a task is allowed to do: commands, files of its own record, secrets, and what others can see of its process.
+//! The permissions of a task: commands, files of its own record, secrets, and the visibility of its process to others.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{call, done, home, results, rows, wait_until};
 
-/// The user `nobody`.
+/// The id of the unprivileged system user.
 const NOBODY: u32 = 65534;
 
 fn change_config(home: &crate::Home, change: impl Fn(String) -> String) {
@@ -40,7 +40,7 @@ fn leave_to_run_commands_stays_with_the_task_and_with_no_other() {
     for name in ["one", "two", "three"] {
         assert!(home.path().join("work").join(name).exists(), "{name}");
     }
-    // A fork is another task, of which nobody said so.
+    // A fork is another task, which may not run commands.
     let ran = home.run("run --resume T2", b"");
     assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
     let request = server.last_call().unwrap().text();

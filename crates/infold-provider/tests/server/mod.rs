@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What the server does with one request.
+/// The server's behaviour for one request.
 #[derive(Clone)]
 #[allow(dead_code, reason = "not every test needs every act")]
 pub enum Act {
@@ -24,7 +24,7 @@ pub enum Act {
     Deaf,
 }
 
-/// What the server saw of one request.
+/// The request as the server received it.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub head: String,

@@ -1,6 +1,6 @@
-//! What `cargo test` and `cargo nextest` ask of a test binary.
+//! The arguments that `cargo test` and `cargo nextest` pass to a test binary.
 
-/// What to do.
+/// The requested action.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked {
     /// Run the one test there is.

@@ -10,14 +10,14 @@ pub struct Script<'a> {
     /// Which of the two handlers this is.
     name: &'static str,
     handler: Json<'a>,
-    /// What it was asked, as the recording has it.
+    /// The recorded calls of the handler.
     pub calls: Vec<Vec<u8>>,
-    /// How many tokens it said its last answer is.
+    /// The tokens that it reported for its last answer.
     pub said: f64,
 }
 
 impl<'a> Script<'a> {
-    /// The handlers of a case that can be asked, in the order in which they are.
+    /// Returns the handlers of a case that can be called, in the order in which they are called.
     pub fn usable(input: Input<'a>) -> impl Iterator<Item = Script<'a>> {
         let named = Script::named(input);
         named.filter(|script| {

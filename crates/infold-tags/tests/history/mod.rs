@@ -8,7 +8,7 @@ use infold_tags::{
 };
 use proptest::prelude::*;
 
-/// What comes next in a conversation that began with a request.
+/// The next turn in a conversation that began with a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Next {
     /// The model talks, and the user answers.
@@ -17,7 +17,7 @@ pub enum Next {
     Work(u8),
 }
 
-/// What an agent does to its history. Numbers are taken modulo what there is.
+/// An action of an agent on its history. Numbers are taken modulo the number of choices.
 #[derive(Clone, Copy, Debug)]
 pub enum Deed {
     Say(Next),

@@ -25,11 +25,11 @@ pub struct Query {
 pub struct QueryTerm {
     /// As it was typed, folded.
     pub word: String,
-    /// How it may stand in a message.
+    /// The term as it was typed, folded.
     pub forms: Vec<TermForm>,
-    /// It is a whole identifier or path, whose parts are terms too.
+    /// The forms that it may have in a message.
     pub is_whole: bool,
-    /// It is a part of a whole.
+    /// The term is a whole identifier or path, whose parts are terms too.
     pub is_part: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct TermForm {
     pub term: String,
     /// Only its beginning.
     pub is_prefix: bool,
-    /// The relation of the form to the typed word.
+    /// Only the beginning of an indexed term has to match.
     pub kind: FormKind,
 }
 

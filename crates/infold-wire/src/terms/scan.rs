@@ -7,7 +7,7 @@ use super::letter::{is_letter, is_mark, is_symbol, is_unspaced, push_folded};
 /// A term and where it stands in its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term<'a> {
-    /// What it is.
+    /// The kind of the term.
     pub kind: TermKind,
     /// The term: lower case, without accents, of bounded length.
     pub text: &'a str,

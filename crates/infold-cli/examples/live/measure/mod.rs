@@ -1,6 +1,6 @@
 //! Plays recorded sessions through `infold serve`, request by request, and measures what the model was shown.
 //!
-//! What the figures mean is defined in `docs/EVAL.md`.
+//! The figures are defined in `docs/EVAL.md`.
 
 mod http;
 mod terms;
@@ -38,7 +38,7 @@ pub struct Setting<'a> {
     pub infold: &'a Path,
     /// The model that the client asks for.
     pub model: &'a str,
-    /// What its replies cost.
+    /// The prices of its replies.
     pub prices: Option<Prices>,
     /// The window that proxy and upstream have.
     pub window: u64,
@@ -46,15 +46,15 @@ pub struct Setting<'a> {
     pub max_tokens: u64,
 }
 
-/// What came of a session.
+/// The result of one session.
 pub struct Measured {
     /// The figures.
     pub figures: Figures,
-    /// What was in view at each point, and the events of the task, for people to read: a name and the text.
+    /// The view at each point, and the events of the task, for people to read: a name and the text.
     pub views: Vec<(String, String)>,
 }
 
-/// How far into a session, in percent of its requests, what is in view is compared with one go.
+/// The points of a session, in percent of its requests, at which the view is compared with one go.
 const POINTS: [u64; 3] = [60, 80, 100];
 
 /// Typed requests are looked for as long as they have at most one of so many parts of the window.
@@ -111,7 +111,7 @@ struct Run<'a> {
     setting: &'a Setting<'a>,
     figures: Figures,
     views: Vec<(String, String)>,
-    /// What one go aims at, once it is known what the frame weighs.
+    /// The fold settings of one go, once the tokens of the frame are known.
     aim: Option<Aim>,
 }
 

@@ -20,7 +20,7 @@ pub struct Proxy {
     infold: PathBuf,
 }
 
-/// What the proxy did to its tasks, by their events.
+/// The folds that the proxy made in its tasks, by their events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Folds {
     /// Passes that folded something.
@@ -89,12 +89,12 @@ impl Proxy {
         self.address
     }
 
-    /// What it told of itself.
+    /// Returns the traces that it wrote.
     pub fn traces(&self) -> String {
         fs::read_to_string(self.root.path().join("traces")).unwrap_or_default()
     }
 
-    /// What `infold gain` says of its tasks.
+    /// Returns the figures of `infold gain` for its tasks.
     pub fn gain(&self) -> Result<Gain, Failure> {
         let root = self.root.path();
         let told = Command::new(&self.infold)

@@ -18,11 +18,11 @@ pub struct Record {
     pub system: String,
     /// Its messages, as a client sends them.
     pub messages: Vec<Recorded>,
-    /// What user and assistant refer to.
+    /// The references of user and assistant.
     pub terms: Terms,
     /// The first message that holds each term.
     pub first: Vec<usize>,
-    /// Where a block stands, by the hash of its bytes.
+    /// The places of a block, by the hash of its bytes.
     blocks: HashMap<u64, Vec<(usize, usize)>>,
 }
 
@@ -36,7 +36,7 @@ pub struct Recorded {
     pub makes: Vec<Term>,
     /// The terms that each of its blocks holds.
     pub blocks: Vec<Vec<Term>>,
-    /// What a person typed, white space normalised, and its tokens.
+    /// The texts that a person typed, with normalised white space, and the tokens of each.
     pub typed: Vec<(String, u64)>,
     /// Its tokens.
     pub tokens: u64,
@@ -206,7 +206,7 @@ pub fn text_of(role: Role, block: &[u8]) -> String {
     all.join("\n")
 }
 
-/// What texts of a user begin with that no person typed.
+/// The beginnings of a user's texts that no person typed.
 const NOT_TYPED: [&str; 4] = [
     "<",
     "[Request interrupted",

@@ -4,11 +4,11 @@ use infold_wire::{Json, JsonKind, Message, quote};
 
 use super::record::block_bytes;
 
-/// What a request and its reply come to, in tokens.
+/// The tokens of a request and its reply.
 pub struct Usage {
-    /// All of the request.
+    /// The whole request.
     pub tokens: u64,
-    /// What of it a prompt cache has.
+    /// The part of it that a prompt cache has.
     pub cached: u64,
     /// The reply.
     pub output: u64,

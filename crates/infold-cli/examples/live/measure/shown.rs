@@ -1,4 +1,4 @@
-//! What a model is shown of a session at one moment, and what is missing from it.
+//! The part of a session that a model is shown at one moment, and the references that it lacks.
 
 use infold_wire::Message;
 
@@ -51,14 +51,15 @@ impl Shown {
         Ok(shown)
     }
 
-    /// What the messages from `from` to `to` want of those before `from`, and what of it stand-ins hold.
+    /// Returns the references of the messages `from` to `to` to earlier hidden ones, and those of them that stand-ins
+    /// hold.
     pub fn recall(&self, record: &Record, from: usize, to: usize) -> Recall {
         let mut wanted = record.needed(from, to);
         wanted.retain(|term| self.visible[*term] == 0);
         record.terms.kept(&self.stand_in, &wanted)
     }
 
-    /// How much of what the messages from `from` on need is there at all, as it came or in a stand-in.
+    /// Returns the references of the messages from `from` on that are shown at all, unchanged or in a stand-in.
     pub fn in_view(&self, record: &Record, from: usize) -> Recall {
         let needed = record.needed(from, record.messages.len());
         let held = record.terms.found(&self.stand_in);

@@ -1,4 +1,4 @@
-//! What of a session may be referred to again, and which of it a stand-in holds.
+//! The terms of a session that may be referred to again, and those of them that a stand-in holds.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,8 @@ use infold::references::{self, ReferenceFinder};
 /// The number of a reference or a word.
 pub type Term = usize;
 
-/// What user and assistant of a session refer to: references as `infold::references` has them, and plain words.
+/// The terms that user and assistant of a session refer to: references as `infold::references` has them, and plain
+/// words.
 pub struct Terms {
     references: HashMap<String, Term>,
     finder: ReferenceFinder,
@@ -15,7 +16,7 @@ pub struct Terms {
     words: HashMap<String, Term>,
 }
 
-/// How many terms were wanted, and how many of them were there.
+/// The number of terms that were wanted, and of those that were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// Those that were there.

@@ -110,7 +110,7 @@ impl Upstream {
         self.address
     }
 
-    /// Decides what is said next, whoever asks.
+    /// Sets the next reply, for any client.
     pub fn will_say(&self, reply: &[u8]) {
         lock(&self.state).reply = reply.to_vec();
     }

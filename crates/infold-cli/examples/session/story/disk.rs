@@ -133,7 +133,7 @@ impl Disk {
         found.join("\n")
     }
 
-    /// What differs from the last commit: a letter and a path.
+    /// Returns the differences from the last commit: a letter and a path each.
     pub fn changes(&self) -> Vec<(char, &str)> {
         let paths: BTreeSet<&String> = self.files.keys().chain(self.committed.keys()).collect();
         let change = |path: &'_ String| match (self.committed.get(path), self.files.get(path)) {

@@ -30,7 +30,7 @@ pub struct Call {
     pub interrupted: bool,
 }
 
-/// What is called, with what.
+/// A tool call with its arguments.
 pub enum Tool {
     Read {
         path: String,

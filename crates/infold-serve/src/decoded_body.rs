@@ -17,9 +17,9 @@ struct DecodedBody {
     ended: bool,
 }
 
-/// Returns an answer as it was before it was coded; the name of the coding if that is unknown here.
+/// Returns an answer without its content coding; fails with the name of an unknown coding.
 ///
-/// Replies that must be read are asked for as they are, but not every server looks at that.
+/// Replies that are parsed are requested without a coding, but not every server respects that.
 pub(crate) fn decoded(mut answer: ForwardResponse) -> Result<ForwardResponse, String> {
     match ContentCoding::of(&answer.headers) {
         Some(ContentCoding::Identity) => Ok(answer),

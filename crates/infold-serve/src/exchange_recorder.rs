@@ -99,7 +99,7 @@ impl ExchangeRecorder {
                 (recorder, None)
             }
             Ok((recorder, None)) => (recorder, None),
-            // It panicked, and took the exchange with it.
+            // The closure panicked, and dropped the exchange.
             Err(_) => {
                 metrics.failed(what);
                 let gone = ExchangeRecorder {
@@ -184,7 +184,7 @@ impl Exchange {
         self.record_refusals()?;
         let mut lookups = self.lookups.as_ref().and_then(Lookups::take);
         if let Some(lookups) = &mut lookups {
-            // The client is told of all requests together; each is recorded by itself.
+            // The client gets the sum of all requests; each is recorded separately.
             reply.usage = lookups.usages.pop();
             let mut open = core.pool.lease(self.task)?;
             self.record_earlier_usage(&mut open, &lookups.usages)?;
@@ -225,8 +225,8 @@ impl Exchange {
                 rewind(&mut open, self.last, before)?;
                 self.append_reply(&mut open, &reply, &digests, lookups)?;
             }
-            // The conversation went on without it. It is kept beside the path: if a client continues it, it becomes a task of
-            // its own.
+            // The conversation continued without this reply. It is recorded beside the path: if a client continues it,
+            // it becomes a task of its own.
             _ => {
                 let target = Target::Message(self.last.get());
                 open.writer.rewind(Side::To, target)?;
@@ -388,7 +388,7 @@ fn open_folds(open: &mut TaskLease) -> Result<(), ConversationError> {
             Item::Run(_) => None,
         });
         let masks = shown.all_masks().map(|(_, _, mask)| mask.id);
-        // Opening a fold may show others that it had hidden.
+        // Opening a fold may reveal other folds that it had hidden.
         let Some(fold) = folds.chain(masks).next() else {
             break;
         };
@@ -398,7 +398,7 @@ fn open_folds(open: &mut TaskLease) -> Result<(), ConversationError> {
     Ok(())
 }
 
-/// Runs work on this thread; returns none if it panicked. The request goes on without it.
+/// Runs work on this thread; returns `None` if it panicked. The request continues without it.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     // The closure's own values are dropped; state behind mutexes is checked when it is used.
     catch_unwind(AssertUnwindSafe(work)).ok()

@@ -20,27 +20,27 @@ pub struct Query {
     pub is_sentence: bool,
 }
 
-/// One thing that is looked for, with all its forms.
+/// A term to look for, with all its forms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryTerm {
-    /// As it was typed, folded.
-    pub word: String,
     /// The term as it was typed, folded.
-    pub forms: Vec<TermForm>,
+    pub word: String,
     /// The forms that it may have in a message.
-    pub is_whole: bool,
+    pub forms: Vec<TermForm>,
     /// The term is a whole identifier or path, whose parts are terms too.
+    pub is_whole: bool,
+    /// The term is a part of a whole.
     pub is_part: bool,
 }
 
-/// One form of what is looked for.
+/// One form of a term to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TermForm {
     /// The term in the index.
     pub term: String,
-    /// Only its beginning.
-    pub is_prefix: bool,
     /// Only the beginning of an indexed term has to match.
+    pub is_prefix: bool,
+    /// The relation of the form to the typed word.
     pub kind: FormKind,
 }
 

@@ -669,7 +669,7 @@ fn any_message() -> impl Strategy<Value = String> {
         match kind {
             0 => user(&text),
             1 => says(&text),
-            // A path or command that starts with these characters is not taken for a citation.
+            // The leading `a` keeps a path or command from being taken for a citation.
             2 => calls(
                 "Edit",
                 &format!(

@@ -293,7 +293,7 @@ impl ReplyTee {
         if self.parser.is_complete() || self.upstream.is_end_stream() {
             self.record();
         }
-        // A client that knows the length does not poll after the last byte.
+        // A connection that knows the length does not poll the body after its last byte.
         self.ended = self.upstream.is_end_stream();
     }
 

@@ -210,7 +210,7 @@ impl TaskPool {
         }
     }
 
-    /// Runs `work`, which needs the locks of several tasks, and releases those that are in its way.
+    /// Runs `work`, which needs the locks of several tasks, and releases tasks whose locks it needs.
     pub fn with_released<T>(
         &self,
         mut work: impl FnMut() -> Result<T, TaskError>,
@@ -228,7 +228,7 @@ impl TaskPool {
         }
     }
 
-    /// Drops a task that is to be removed, without writing anything more.
+    /// Drops a task that is to be removed, without further writes.
     pub fn discard(&self, task: Uuid) {
         let open = locked(&self.state).take_idle(task);
         if open.is_some() {
@@ -322,7 +322,7 @@ impl TaskPool {
         }
     }
 
-    /// Brings what is derived of a task up to date, and notes which files are to be forced onto the disk.
+    /// Brings the derived files of a task up to date, and notes the files that have to be synced.
     pub fn settle(&self, open: &mut OpenTask) -> Result<(), ConversationError> {
         if open.is_unsettled {
             open.writer.sync()?;
@@ -334,12 +334,12 @@ impl TaskPool {
         Ok(())
     }
 
-    /// Settles a task in the background; says what came of it.
+    /// Settles a task in the background; returns the result.
     pub fn settle_if_idle(self: &Arc<Self>, task: Uuid) -> Result<Settling, ConversationError> {
         let mut open = match self.try_lease(task) {
             TryLease::Leased(open) => open,
             TryLease::Busy => return Ok(Settling::Busy),
-            // A task is settled when it is closed, but for its view.
+            // Closing a task settles it, except for its view.
             TryLease::Closed if !locked(&self.stale_views).contains(&task) => {
                 return Ok(Settling::Done);
             }
@@ -361,7 +361,7 @@ impl TaskPool {
         Ok(Settling::Done)
     }
 
-    /// Forces onto the disk what settled tasks have written. Writers do not wait for it.
+    /// Syncs the files of settled tasks to disk. Writers do not wait for it.
     pub fn force_to_disk(&self) -> Result<(), ConversationError> {
         let unsynced = std::mem::take(&mut *locked(&self.unsynced));
         let forced = UnsyncedFiles::force(self.contexts.root(), unsynced.values());
@@ -413,7 +413,7 @@ impl TaskPool {
         open.used = Instant::now();
         let mut state = locked(&self.state);
         if state.reserved_for(open.id).is_some() {
-            // Another process waits for it; the slot stays busy until it is closed.
+            // Another process waits for the task; the slot stays busy until it is closed.
             drop(state);
             self.close_soon(vec![*open]);
             return;
@@ -449,7 +449,7 @@ pub(crate) enum Settling {
     Done,
     /// Another user has the task.
     Busy,
-    /// Its view could not be written.
+    /// The view could not be written.
     StaleView,
 }
 

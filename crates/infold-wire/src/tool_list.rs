@@ -13,7 +13,7 @@ pub struct ListedTool<'a> {
     prefix: Option<Json<'a>>,
     /// The tool as it stands in the request.
     pub definition: Json<'a>,
-    /// The JSON Schema of the arguments; none if the provider defines them.
+    /// The member that holds the JSON Schema of the arguments; none if the provider defines them.
     pub schema: Option<Json<'a>>,
 }
 

@@ -46,7 +46,7 @@ struct Lane<'a> {
     server: Server,
     task: Uuid,
     lot: Lot,
-    /// The hashes of the replies that the server was ready to send.
+    /// The complete texts of the server's replies, with the numbers of their requests.
     scripted: Arc<Mutex<HashMap<String, u64>>>,
     /// The acknowledged questions and replies, in order.
     known: Vec<(String, String)>,

@@ -99,7 +99,7 @@ pub(super) fn whole_text(message: &Message<'_>) -> String {
     whole
 }
 
-/// The statements that the lines of a view make about the names in a request.
+/// The names of a request that the lines of a view mention.
 pub(super) struct NamesInView {
     /// The names that each line says something about.
     lines: HashSet<u64>,

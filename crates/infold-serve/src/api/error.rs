@@ -273,7 +273,7 @@ impl From<PushError> for ApiError {
             }
         };
         match (&error.hint, error.kind) {
-            // An error that leaves the outcome unsure has its own status.
+            // An append that could not be rolled back (`unsure`) has its own hint.
             (_, "unsure" | "bad_request" | "too_large") | (None, _) => error,
             (Some(hint), _) => {
                 let hint = format!("nothing of it was kept; {hint}");

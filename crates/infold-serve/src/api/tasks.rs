@@ -150,7 +150,7 @@ pub fn fail(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     end(api, request, &Outcome::Failed { error })
 }
 
-/// The number of times that a task is released, in case that a request leases it again in between.
+/// The number of tries to release a task that a request leases again in between.
 const MAX_RELEASE_TRIES: usize = 3;
 
 fn end(api: &Api, request: &ApiRequest, outcome: &Outcome) -> Result<ApiReply, ApiError> {

@@ -48,7 +48,7 @@ struct CreationPermit<'l>(&'l CreationLimit);
 
 impl Default for CreationLimit {
     fn default() -> CreationLimit {
-        // One more than there are processors: creating a task sometimes waits for the disk.
+        // Two for each processor: creating a task sometimes waits for the disk.
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         CreationLimit {
             free: Mutex::new(2 * processors),

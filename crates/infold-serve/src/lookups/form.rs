@@ -1,4 +1,4 @@
-//! The form of a reply's body, by its first bytes: what a server calls it is not always right.
+//! The form of a reply's body, detected by its first bytes: the content type is not always right.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -34,7 +34,7 @@ enum StartKind {
 /// The beginnings of lines in a stream of events.
 const EVENT_STARTS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
 
-/// By so many bytes behind white space a stream of events is known.
+/// The bytes behind white space that are enough to recognise a stream of events.
 const MAX_START_BYTES: usize = 6;
 
 impl ReplyForm {
@@ -48,7 +48,7 @@ impl ReplyForm {
     }
 }
 
-/// Returns an answer and whether its body is a stream, of which no more than the beginning was read if it is.
+/// Returns an answer and whether its body is a stream. Of a stream only the beginning was read.
 pub(super) async fn open(
     wire: Wire,
     mut answer: ForwardResponse,
@@ -117,7 +117,7 @@ async fn without_mark(mut answer: ForwardResponse) -> ForwardResponse {
     answer
 }
 
-/// Reads a body until its form shows; returns what was read, whether more may follow, and why no more came.
+/// Reads a body until its form is clear; returns the bytes, whether more may follow, and the error if it broke off.
 async fn read_start(
     body: &mut ResponseBody,
     has_stream_type: bool,
@@ -199,9 +199,9 @@ pub(super) async fn read_whole(mut body: ResponseBody) -> Result<Bytes, FollowUp
 /// A body of which the beginning was read.
 struct ReadBody {
     read: Option<Bytes>,
-    /// Why no more came.
+    /// The error with which the body broke off.
     failed: Option<ForwardError>,
-    /// None if all was read.
+    /// The rest of the body; `None` if all was read.
     rest: Option<ResponseBody>,
 }
 

@@ -41,8 +41,8 @@ mark_step, the phase of the work with set_phase; get_state shows them.";
 /// The largest request over HTTP.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
 
-/// The methods that are answered. The SDK may take one of them for another kind of request if the parameters have
-/// another form.
+/// The methods that are answered. The SDK passes a request of one of them to `on_custom_request` if its parameters do
+/// not parse.
 const METHODS: [&str; 6] = [
     "initialize",
     "tools/list",
@@ -52,13 +52,13 @@ const METHODS: [&str; 6] = [
     "resources/read",
 ];
 
-/// Why a client on standard input and output is served no longer.
+/// The reason that serving a client on standard input and output ended.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
     /// The client does not speak the protocol.
     #[error("the client did not begin with `initialize`: {0}")]
     Initialize(String),
-    /// We are at fault.
+    /// An internal error.
     #[error("the server broke: {0}")]
     Broken(String),
 }
@@ -77,7 +77,7 @@ async fn serve_on(
 ) -> Result<(), StdioError> {
     let running = match serve_server(Handler(history), transport).await {
         Ok(running) => running,
-        // It went away before it began.
+        // The client closed its input before `initialize`.
         Err(
             ServerInitializeError::ConnectionClosed(_)
             | ServerInitializeError::Cancelled
@@ -91,7 +91,7 @@ async fn serve_on(
     }
 }
 
-/// The address of a server that speaks the protocol. Each request stands for itself: there are no sessions.
+/// An HTTP endpoint of the protocol. Requests are independent: there are no sessions.
 #[derive(Clone)]
 pub(crate) struct HttpEndpoint(StreamableHttpService<Handler, NeverSessionManager>);
 
@@ -121,7 +121,7 @@ impl HttpEndpoint {
         let request = Request::from_parts(head, Full::new(body.clone()));
         let response = self.0.handle(request).await;
         if is_message && is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            // So the protocol's crate calls what it cannot read.
+            // The protocol's crate reports unreadable messages with this status.
             return malformed(&BadMessage::invalid(
                 "the message does not have the form of one",
                 id_of(&body),
@@ -131,7 +131,7 @@ impl HttpEndpoint {
     }
 }
 
-/// Answers what is no message, or has parameters of another form.
+/// Answers a request that is no message, or has parameters of another form.
 fn malformed(bad: &BadMessage) -> Response<ApiBody> {
     let body = Full::new(Bytes::from(bad.response())).map_err(|never| match never {});
     let mut response = Response::new(body.boxed());

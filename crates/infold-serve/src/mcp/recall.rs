@@ -22,7 +22,7 @@ pub fn recall(history: &History, arguments: &ToolArguments) -> Result<String, To
     })
 }
 
-/// Why nothing is recalled.
+/// The reason that nothing is recalled.
 #[derive(Debug)]
 pub enum RecallFailure {
     /// There is no such fold in this conversation.
@@ -46,7 +46,7 @@ impl From<LogError> for RecallFailure {
     }
 }
 
-/// Why no further message is read.
+/// The reason that no further message is read.
 enum RecallStop {
     /// The page is full.
     Full,
@@ -108,9 +108,9 @@ enum PagePart {
     Message(Seq),
 }
 
-/// As much text as a result may have: whole messages, or a piece of one that is longer.
+/// The text of one result: whole messages, or a part of a longer one.
 struct Page {
-    /// So many characters of the first part were read before.
+    /// The characters of the first part that were read before.
     offset: usize,
     text: String,
     chars: usize,
@@ -177,7 +177,7 @@ impl Page {
         self.rest = Some(format!("{}`range` {seq}..", before.unwrap_or_default()));
     }
 
-    /// Returns the text, with what to ask for to have the rest, up to the last message.
+    /// Returns the text, with the range to request for the rest, up to the last message.
     fn finish(mut self, last: Option<Seq>) -> String {
         if let Some(rest) = self.rest {
             let open = rest.ends_with("..");

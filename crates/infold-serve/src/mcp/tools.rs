@@ -24,7 +24,7 @@ pub struct McpTool {
 pub struct ToolParameter {
     name: &'static str,
     about: &'static str,
-    /// Its JSON type.
+    /// The JSON type of the argument.
     kind: &'static str,
     /// The values that it can have; none if it can have any.
     values: &'static [&'static str],
@@ -56,7 +56,7 @@ const fn list(name: &'static str, about: &'static str) -> ToolParameter {
     }
 }
 
-/// One of some texts.
+/// Returns an argument with a fixed set of values.
 const fn choice(
     name: &'static str,
     values: &'static [&'static str],
@@ -80,7 +80,7 @@ const TASK: ToolParameter = text(
     "A conversation, by the beginning of its id; this one if it is left out",
 );
 
-/// All there are.
+/// All tools.
 #[rustfmt::skip]
 static TOOLS: &[McpTool] = &[
     McpTool { name: "search_history", run: search::search, writes: false,
@@ -126,7 +126,7 @@ static TOOLS: &[McpTool] = &[
         parameters: &[required(text("text", "The text")), TASK] },
 ];
 
-/// The longest note: it is a part of every request from then on.
+/// The longest note in characters: it is part of every later request.
 const MAX_NOTE_CHARS: usize = 4000;
 
 fn pin(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {

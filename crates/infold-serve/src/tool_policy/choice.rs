@@ -14,8 +14,8 @@ pub(super) fn chosen_names(wire: Wire, choice: Json<'_>) -> Vec<String> {
     }
 }
 
-/// Returns a choice that names a hidden tool without it. Of a choice of several the others stay, and if none is left no tool may be
-/// called; a choice of one is left to the model.
+/// Returns a choice that names a hidden tool without it. Of a choice of several the others stay, and if none is left no
+/// tool may be called; a choice of one becomes the model's own.
 pub(super) fn choice_without(
     wire: Wire,
     choice: Json<'_>,

@@ -33,7 +33,8 @@ pub struct Setup {
     pub names: Vec<String>,
     pub token: Option<String>,
     pub limits: ServerLimits,
-    /// The configured window. Without a request for it, providers see only the requests of clients.
+    /// The configured window. With one, the proxy does not ask providers for theirs: they see only the requests of
+    /// clients.
     pub window: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! Puts files back with a step: what is there is kept first, the step is recorded, then the files are written.
+//! Restores files with a step: the present files are saved first, the step is recorded, then the files are written.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{FileHistory, FilesError, OpenShadow, record, task_of};
 use crate::numbers::count;
 
-/// A restoration whose files are kept and not yet touched.
+/// A restoration whose present files are saved, and whose files are not written yet.
 #[must_use = "carry it out or abandon it"]
 pub struct BegunRestore {
     open: OpenShadow,
@@ -53,7 +53,7 @@ impl FileHistory {
         Err(FilesError::NoneBefore { first })
     }
 
-    /// Begins to put the files of a snapshot in place: keeps what is there, and records it.
+    /// Begins to restore the files of a snapshot: saves the present ones, and records that snapshot.
     pub fn begin(
         &self,
         writer: &mut Writer,
@@ -85,7 +85,8 @@ impl FileHistory {
         Ok(BegunRestore { open, restoration })
     }
 
-    /// Begins to put back what a step had replaced; none if the step touched no files, or files are to be left alone.
+    /// Begins to restore the files that a step had replaced; `None` if the step touched no files, or files are to be
+    /// left alone.
     pub fn begin_to_take_back(
         &self,
         writer: &mut Writer,
@@ -153,7 +154,7 @@ pub(super) fn finish(
     })
 }
 
-/// Says why something was left as it is.
+/// Returns the reason that a file was left as it is, for people.
 fn describe_kept(why: &KeptReason) -> String {
     match why {
         KeptReason::LeftOut(why) => format!("no checkpoint has it ({})", describe_left_out(*why)),
@@ -180,7 +181,7 @@ pub fn describe_left_out(why: LeftOutReason) -> &'static str {
 }
 
 impl RestoreReport {
-    /// Says in a few words what became of the files.
+    /// Describes the outcome in a few words.
     pub fn text(&self) -> String {
         let (written, removed) = (self.written.len() as u64, self.removed.len() as u64);
         let mut text = match (written, removed) {
@@ -193,7 +194,7 @@ impl RestoreReport {
         text
     }
 
-    /// The same for scripts.
+    /// Returns the report as JSON for scripts.
     pub fn json(&self) -> Value {
         let paths = |paths: &[PathBuf]| -> Vec<String> {
             paths

@@ -14,7 +14,7 @@ pub struct SourcesConfig {
     pub gitlab: SourceConfig,
 }
 
-/// One server that tasks are fetched from.
+/// A server that tasks are fetched from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceConfig {
     /// The address, if it is not the public service.

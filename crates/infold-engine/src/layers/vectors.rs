@@ -7,9 +7,9 @@ use infold_store::{Log, TextVectors};
 
 use crate::config::{LayersConfig, RelevanceMethod};
 
-/// So many texts are asked for with one request,
+/// The number of texts in one request.
 const MAX_BATCH_TEXTS: usize = 128;
-/// and so many bytes.
+/// The bytes of the texts in one request.
 const MAX_BATCH_BYTES: usize = 256 << 10;
 /// More of a text is not looked at: models read some thousand tokens.
 const MAX_TEXT_BYTES: usize = 8000;
@@ -19,11 +19,11 @@ const MAX_TEXTS: usize = 4096;
 /// Asks a provider for a vector of each text; an error is a text for people.
 pub type Embed<'a> = dyn Fn(&[&str]) -> Result<Vec<Vec<f32>>, String> + 'a;
 
-/// Where vectors come from, and why there are none.
+/// The source of vectors, and the reason if there are none.
 #[derive(Default)]
 pub struct VectorSource<'a> {
     embed: Option<&'a Embed<'a>>,
-    /// Why relevance is by words although embeddings are configured.
+    /// The reason that relevance is by words although embeddings are configured.
     pub problem: Option<String>,
 }
 
@@ -42,11 +42,11 @@ impl<'a> VectorSource<'a> {
     }
 }
 
-/// How well each text of a state matches its goal.
+/// The score of each text of a state against its goal.
 pub(super) struct VectorScores(HashMap<String, f64>);
 
 impl VectorScores {
-    /// Returns the scores of texts; those that are not known match nothing.
+    /// Returns the scores of texts; those without a vector match nothing.
     pub fn of(&self, texts: &[&str]) -> Vec<f64> {
         let score = |text: &&str| self.0.get(shortened(text)).copied().unwrap_or(0.0);
         texts.iter().map(score).collect()

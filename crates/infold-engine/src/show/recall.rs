@@ -11,7 +11,7 @@ use infold_store::{EventLine, Log, StepError, What};
 pub enum RecallTarget {
     /// From one message to another; to the last one if none is named.
     Messages(Seq, Option<Seq>),
-    /// A fold: its text, and what it covers.
+    /// A fold: its text, and the covered messages.
     Fold(EventId),
 }
 
@@ -52,7 +52,7 @@ impl FromStr for RecallTarget {
 /// The parts of a log that a target stands for.
 #[derive(Clone, Debug)]
 pub struct RecalledSpans {
-    /// The fold, if one was asked for.
+    /// The fold, if the target is one.
     pub fold: Option<EventLine>,
     /// The messages, in order.
     pub spans: Vec<Span>,
@@ -91,7 +91,7 @@ impl RecallTarget {
     }
 }
 
-/// The messages that a fold covered when it was made: not those between them that a rewind had hidden.
+/// The messages that a fold covered when it was made, without those between them that a rewind had hidden.
 fn covered(log: &Log, line: &EventLine) -> Result<Option<Vec<Span>>, StepError> {
     let shown = log.shown(Point {
         seq: line.after,

@@ -23,7 +23,7 @@ pub struct SummaryPrompt<'a> {
     pub previous: Option<&'a str>,
     /// The number of this part of the record, and the number of parts.
     pub part: (usize, usize),
-    /// How many tokens the summary may have, as the model counts.
+    /// The most tokens of the summary, as the model counts.
     pub budget: u64,
 }
 

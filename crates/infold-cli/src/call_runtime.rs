@@ -94,7 +94,7 @@ impl CallRuntime {
         self.stopped.clone()
     }
 
-    /// Returns the runtime itself, for other work; none once it is shut down.
+    /// Returns the runtime's handle, for other work; `None` once it is shut down.
     pub fn handle(&self) -> Option<Handle> {
         let runtime = self.runtime.as_ref();
         runtime.map(|runtime| runtime.handle().clone())

@@ -109,7 +109,7 @@ fn nothing_to_condense() -> CliError {
     )
 }
 
-/// Prints what a fold would do.
+/// Prints the effect of a fold without making it.
 fn preview(draft: &Draft, writer: &Writer, profile: &Profile, out: &mut Output) -> CliResult {
     let log = writer.log();
     let before = View::of(log.state().shown(), log)?.tokens();

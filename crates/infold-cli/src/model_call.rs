@@ -67,11 +67,11 @@ pub struct TaskFacts {
 pub struct ModelCall {
     /// The model.
     pub connection: Connection,
-    /// How to fold for it.
+    /// The fold settings for the model.
     pub setup: FoldSetup,
     /// The request without its messages.
     pub frame: RequestFrame,
-    /// How the layered state of the task is shown.
+    /// The settings for showing the layered state of the task.
     pub layers: LayersConfig,
     /// The rules that check the calls of the reply, if there is a policy.
     pub tools: Option<TurnTools>,
@@ -80,7 +80,7 @@ pub struct ModelCall {
 }
 
 impl ModelCall {
-    /// Finds the provider and the settings. Errors come before anything is stored.
+    /// Finds the provider and the settings. Errors are returned before anything is stored.
     pub fn new(
         contexts: &Contexts,
         config: &Config,
@@ -91,7 +91,7 @@ impl ModelCall {
         ModelCall::with_signals(contexts, config, call, facts, OnSignal::CancelCall, json)
     }
 
-    /// As [`ModelCall::new`], and says what signals do to calls.
+    /// Like [`ModelCall::new`], with the effect of signals on calls.
     pub fn with_signals(
         contexts: &Contexts,
         config: &Config,
@@ -194,7 +194,7 @@ fn frame(call: &CallArgs, setup: &FoldSetup, connection: &Connection) -> Request
     frame
 }
 
-/// Adds the tools that the model may see; returns what its calls are judged by.
+/// Adds the tools that the model may see; returns the rules that check its calls.
 fn add_tools(
     frame: &mut RequestFrame,
     config: &Config,

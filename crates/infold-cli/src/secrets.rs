@@ -66,7 +66,7 @@ pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Output) -> CliRes
     }
 }
 
-/// Removes what derived files repeat of the log: redacting the log redacts them too.
+/// Removes secrets in files derived from the log: redacting the log redacts them too.
 fn remove_derived(found: &mut Vec<StoredSecret>) {
     const DERIVED_FILES: [&str; 3] = ["current.jsonl", "summaries.jsonl", "tools.jsonl"];
     let is_derived = |secret: &StoredSecret| DERIVED_FILES.contains(&secret.file.as_str());

@@ -35,7 +35,7 @@ pub fn shell(command: &str) -> Command {
     shell
 }
 
-/// The bytes of standard error that are kept.
+/// The most bytes of standard error that are kept.
 const MAX_STDERR_BYTES: usize = 64 << 10;
 
 /// Runs a command to its end, or stops it with all its child processes; it is also stopped if this process is killed.

@@ -56,7 +56,7 @@ fn program() -> String {
     }
 }
 
-/// Prints the entry for an agent; where it belongs is said on standard error.
+/// Prints the entry for an agent; the place for it goes to standard error.
 pub fn print(agent: McpAgent, entry: &ServerEntry, out: &mut Output) -> CliResult {
     let (form, place) = match agent {
         McpAgent::Claude => (McpForm::Claude, claude_place(entry)),

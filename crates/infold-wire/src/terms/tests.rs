@@ -88,7 +88,7 @@ fn a_query_has_words_phrases_prefixes_and_exclusions() {
 }
 
 proptest! {
-    /// No text is too strange for a query or a document.
+    /// Every text is valid as a query and as a document.
     #[test]
     fn every_text_is_a_query(text in any::<String>()) {
         Query::parse(&text);

@@ -31,14 +31,14 @@ pub enum ToolKind {
     Run,
 }
 
-/// Returns what a tool of a well-known agent or server does; none if the name is not known.
+/// Returns the kind of action of a tool of a well-known agent or server; `None` if the name is unknown.
 ///
 /// Prefixes and spelling do not matter: `mcp__files__read_file`, `functions.readFile` and `Read-File` are one name.
 pub fn tool_kind(name: &str) -> Option<ToolKind> {
     kind_of_plain(&plain_name(name))
 }
 
-/// As [`tool_kind`], of a name from [`plain_name`].
+/// Like [`tool_kind`], for a name from [`plain_name`].
 pub(super) fn kind_of_plain(plain: &str) -> Option<ToolKind> {
     Some(match plain {
         "read"

@@ -45,7 +45,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> CallVerdict {
     changed(json, &changes).map_or(CallVerdict::Pass, CallVerdict::Change)
 }
 
-/// Returns what is left of the last line.
+/// Returns the rest of the last line for the client.
 pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
     if is_last {
         if state.is_first() {
@@ -63,7 +63,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
     Some(with_members(json, &changes))
 }
 
-/// Returns whether a message has anything for the client.
+/// Returns whether a message has content for the client.
 fn says_something(message: Json<'_>) -> bool {
     message.members().any(|(name, value)| {
         !name.is("role") && !value.is_null() && !matches!(value.bytes(), b"\"\"" | b"[]")

@@ -74,7 +74,7 @@ fn main() {
     let _ = fs::remove_dir_all(dir);
 }
 
-/// Writes a conversation of about so many bytes; returns how many messages it has.
+/// Writes a conversation of about `size` bytes; returns the number of its messages.
 fn write(file: &Path, size: u64) -> u64 {
     let mut out = BufWriter::new(File::create(file).expect("room for the view"));
     let (mut written, mut messages) = (0, 0);

@@ -59,7 +59,7 @@ fn ollama_is_told_a_window_only_if_somebody_chose_it() {
     let plain = home(&server, "ollama", "llama3.1", "");
     assert!(run(&plain, "ask new hello").contains(assumed));
     assert!(!posted(&server).contains("num_ctx"), "{}", posted(&server));
-    // Now it is loaded, and the server says with what.
+    // Now the model is loaded, and the server reports its window.
     assert!(!run(&plain, "ask new hello").contains(assumed));
     assert!(!posted(&server).contains("num_ctx"));
     run(&plain, "ask new hello --window 9k");
@@ -112,7 +112,7 @@ fn a_script_learns_of_calls_with_their_arguments() {
 
 #[test]
 fn a_call_that_was_cut_off_is_not_to_be_run() {
-    // Where arguments are an object, what is none is kept in one.
+    // If arguments have to be an object, other arguments are wrapped in one.
     let wrapped = r#"{"_arguments":"{\"path\":\"/ho"}"#;
     let bare = r#"{"path":"/ho"#;
     for (api, begun) in [

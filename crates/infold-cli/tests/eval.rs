@@ -1,4 +1,4 @@
-//! `infold eval`, told as sessions at a terminal.
+//! `infold eval`, as terminal sessions.
 
 mod common;
 
@@ -127,7 +127,7 @@ fn parsed(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("JSON")
 }
 
-/// The same session as an agent keeps it that wrote a summary in the middle.
+/// The same session as recorded by an agent that wrote a summary in the middle.
 fn condensed(rounds: usize) -> String {
     let mut out = json!({"type": "session", "version": 3, "id": "s", "cwd": "/code"}).to_string();
     let mut entries = 1;

@@ -51,7 +51,7 @@ fn server(home: &Home, status: &'static str) -> JoinHandle<(String, File)> {
             request += &format!("{line}\n");
         }
         if status.starts_with("204") {
-            // It may take a moment until all is closed.
+            // Closing may take a moment.
             std::thread::sleep(std::time::Duration::from_millis(50));
             lock.set_len(0).expect("closed in good order");
             lock.unlock().expect("let go");

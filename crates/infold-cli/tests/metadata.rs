@@ -1,4 +1,4 @@
-//! `metadata.json` says what held when a task was made, and what of it was chosen.
+//! `metadata.json` has the settings at the time a task was made, and which of them were chosen.
 
 mod common;
 

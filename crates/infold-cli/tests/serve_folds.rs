@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const WRITTEN: &str = "## Goal\nThe parser is being made fast.";
 
-/// A server that says a word, and writes summaries if it is asked for one.
+/// A server that replies with a word, and writes summaries on request.
 fn server(mut asked: impl FnMut(&Seen) + Send + 'static) -> Server {
     let script = Script::decide(move |seen| {
         asked(seen);
@@ -66,7 +66,7 @@ impl Proxy {
         }
     }
 
-    /// Says something of about 330 tokens, and hears the answer.
+    /// Sends a message of about 330 tokens, and adds the answer.
     fn turn(&mut self, model: &str) {
         let words = "alpha river stone seven green apple house table ".repeat(40);
         let number = self.said.len();

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Does what Claude Code does with its settings and one prompt.
+/// A script that behaves like Claude Code with its settings and one prompt.
 const CLAUDE: &str = r#"#!/bin/bash
 url=$(sed -n 's/.*"ANTHROPIC_BASE_URL": "http:\/\/\([^"]*\)".*/\1/p' "$HOME/.claude/settings.json")
 body='{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"'"$2"'"}]}'
@@ -59,7 +59,7 @@ impl Machine {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("ours");
     }
 
-    /// Runs `infold setup`; returns the exit code and what was printed.
+    /// Runs `infold setup`; returns the exit code and the output.
     fn setup(&self, words: &str) -> (i32, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_infold"));
         command.arg("setup").args(words.split_whitespace());
@@ -301,7 +301,7 @@ fn two_setups_at_once_do_not_lose_records() {
     let machine = Machine::new();
     machine.program("bin/claude", CLAUDE);
     let before = machine.home();
-    // As another setup that is at work holds it.
+    // The lock of another setup in progress.
     let path = machine.file("home/.local/state/infold/setup.lock", "");
     let held = fs::File::create(&path).expect("ours");
     held.lock().expect("a lock");

@@ -47,7 +47,7 @@ fn constraint(form: &str, number: usize) -> String {
     }
 }
 
-/// A result that repeats itself little, as those of real tools do.
+/// A result with few repetitions, like those of real tools.
 fn result(at: usize) -> String {
     let parts = [
         "parser", "engine", "cache", "router", "worker", "writer", "index", "lexer", "buffer",

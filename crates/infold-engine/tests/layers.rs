@@ -1,4 +1,4 @@
-//! The layered state in a task's log, and what requests show of it.
+//! The layered state in a task's log, and its parts in requests.
 
 use infold::Config;
 use infold::Scratch;
@@ -352,7 +352,7 @@ fn requests_show_what_was_set_and_repeat_it_only_when_it_changed() {
         all
     };
     assert_eq!(shown(writer).matches("rehearse").count(), 1);
-    // Undo passes over what is shown, and takes back what was set.
+    // Undo skips the shown context, and undoes the change of the state.
     writer.undo().expect("a step");
     assert_eq!(shown(writer).matches("rehearse").count(), 1);
     let context = request_context(writer.log(), &request).expect("room");

@@ -18,7 +18,7 @@ fn said(role: &str, text: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A conversation in which these messages of the user are folded behind a summary, and what comes after it.
+/// A conversation in which these messages of the user are folded behind a summary, with later messages.
 fn request(hidden: &[&str], summary: &str, later: &[(&str, &str)]) -> (Vec<u64>, String) {
     let mut task = Scratch::new().expect("a task");
     let mut push = |message: Vec<u8>| task.push(message).expect("appended");

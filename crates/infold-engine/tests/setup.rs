@@ -1,4 +1,4 @@
-//! How to fold for a model: what is configured, what was learned, what its server says.
+//! The fold settings for a model: from the configuration, learned values, and its server.
 
 mod common;
 

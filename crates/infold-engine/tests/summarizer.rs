@@ -1,4 +1,4 @@
-//! A model writes the summaries: what it is sent, what becomes of its answer, and what when there is none.
+//! Summaries by a model: the requests, the use of the answers, and failures.
 
 mod common;
 
@@ -164,7 +164,7 @@ fn what_the_conversation_says_stays_within_the_fence() {
         "it begins no line"
     );
     assert!(rest.contains("## Open work"), "what is wanted comes last");
-    // The summary before is handed over as such.
+    // The previous summary is marked as such.
     assert!(lines[0].ends_with("earlier summary"), "{lines:?}");
     assert!(prompt.contains("earlier summary\nfirst"));
 }
@@ -408,7 +408,7 @@ fn whatever_goes_wrong_the_view_fits_and_it_is_said() {
                 assert!(shown(&task)[1].starts_with("[Summary of messages"));
             }
         }
-        // Calls that were answered cost, whatever became of the answer.
+        // Answered calls cost, whatever happened to the answer.
         assert!(
             outcome.cost * 1e6
                 == usages(&task)

@@ -57,7 +57,7 @@ fn truncates() -> Strategy {
     "truncate".parse().expect("a strategy")
 }
 
-/// The second message has to go before the sixth is asked for.
+/// The second message has to be folded before the sixth is requested.
 fn one_fold() -> RecordedSession {
     session(vec![
         say("user", "begin with first_request"),
@@ -68,9 +68,9 @@ fn one_fold() -> RecordedSession {
         say("user", "go on"),
         say("assistant", "with pleasure"),
         say("user", &words(1000)),
-        // Two references to what was folded; the first request is still shown.
+        // Two references to folded messages; the first request is still shown.
         say("assistant", "alpha_one and alpha.rs, as first_request says"),
-        // One is in view again, one was never said.
+        // One is in view again, one never occurred.
         say("user", "alpha_one or beta_two?"),
         say("assistant", "alpha_one"),
     ])
@@ -100,12 +100,12 @@ fn a_fold_breaks_the_cache_where_it_stands_and_nothing_else_does() {
         panic!("four requests");
     };
     assert_eq!((first.cached, first.cached_bytes), (0, 0));
-    // Nothing was folded: all that was sent is sent again.
+    // Nothing was folded: all bytes are sent again.
     assert_eq!(second.cached_bytes, first.bytes);
     assert_eq!(second.cached, first.tokens);
     let breaks = [first, second, third, fourth].map(|request| request.breaks);
     assert_eq!(breaks, [false, false, true, false]);
-    // The first request stays; then the marker, which is the user's, stands where the model spoke.
+    // The first request stays; then the marker, which is the user's, replaces the model's message.
     let same = session.messages[0].len() + "\n".len() + "{\"role\":\"".len();
     assert_eq!(third.cached_bytes, same as u64);
     assert_eq!(fourth.cached_bytes, third.bytes);
@@ -149,7 +149,7 @@ fn a_mask_hides_a_result_and_not_the_call() {
         say("user", "more"),
         call("b", "src/other.rs"),
         result("b", "the ".repeat(1000)),
-        // One stands in what is masked, one in the call, which is not.
+        // One is in the masked result, one in the call, which is not masked.
         say("assistant", "deep_down in src/seen.rs"),
     ]);
     let limits = Limits {
@@ -254,7 +254,7 @@ fn with_tools(rounds: usize) -> RecordedSession {
     session(messages)
 }
 
-/// The same measures, each worked out anew for each message from the whole view.
+/// The same measures, computed anew for each message from the whole view.
 fn plainly(session: &RecordedSession, aim: &Aim) -> (Vec<(u64, u64)>, Scores) {
     let mut task = Scratch::new().expect("a task");
     let (mut requests, mut scores) = (Vec::new(), Scores::default());
@@ -314,7 +314,7 @@ fn but(bytes: &[u8], masked: &[u32]) -> String {
     text
 }
 
-/// The text that is shown as it came, and that of stand-ins.
+/// Returns the text that is shown unchanged, and that of stand-ins.
 fn in_view(log: &Log) -> (String, String) {
     let (mut shown, mut stand_ins) = (String::new(), String::new());
     let view = View::of(log.state().shown(), log).expect("a view");

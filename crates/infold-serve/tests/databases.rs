@@ -1,4 +1,4 @@
-//! A server whose databases are damaged, before it starts or while it runs, goes on recording by itself.
+//! A server whose databases are damaged, before it starts or while it runs, continues to record without help.
 
 mod office;
 
@@ -43,7 +43,7 @@ fn office() -> Office {
     office
 }
 
-/// Old conversations go on where they are, new ones are recorded, and all are listed.
+/// Old conversations continue in their tasks, new ones are recorded, and all are listed.
 fn works(office: &Office, what: &str, first: usize) {
     let before = office.tasks();
     for number in (first..CONVERSATIONS).step_by(CONVERSATIONS / 3) {

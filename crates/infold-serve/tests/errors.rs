@@ -1,4 +1,4 @@
-//! Errors of providers: which of them are folded for, and what the client sees of the others.
+//! Errors of providers: which of them cause folds, and what the client gets for the others.
 
 mod front;
 
@@ -11,7 +11,7 @@ use infold_log::Item;
 use infold_testkit::{Model, Script, Seen, Server, Step};
 use serde_json::{Value, json};
 
-/// One error as a provider sends it, and what it means.
+/// One error of a provider, with its meaning.
 #[derive(Clone)]
 struct Row {
     name: String,
@@ -212,7 +212,7 @@ fn a_limit_of_a_rate_is_no_window() {
     }
 }
 
-/// Starts a provider that refuses every request in which something stands for messages.
+/// Starts a provider that refuses every request with stand-ins.
 fn refusing(refuse: impl Fn(&Seen) -> Step + Send + 'static) -> Server {
     let script = Script::new().otherwise(move |seen| {
         if holds_stand_in(seen) {
@@ -257,7 +257,7 @@ impl Client<'_> {
         (sent, answer)
     }
 
-    /// Goes on until the provider is sent a request with a stand-in.
+    /// Continues until the provider gets a request with a stand-in.
     fn ask_until_folded(&mut self, server: &Server) -> (Vec<u8>, Answer) {
         for _ in 0..200 {
             let asked = self.ask();
@@ -505,7 +505,7 @@ fn a_long_context_is_a_window_of_a_million() {
         ..Model::default()
     }));
     let proxy = proxy(&server);
-    // Some 240,000 tokens.
+    // About 240,000 tokens.
     let words = "some more words to fill it with ".repeat(250);
     let talk = |about: &str| -> Vec<Value> {
         let turn = |turn: usize| match turn % 2 {

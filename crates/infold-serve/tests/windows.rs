@@ -46,7 +46,7 @@ fn a_window_that_the_server_tells_later_counts_from_then_on() {
     let first = ask(&proxy, "m", &talk, &json!({}));
     talk.extend([reply(&first), said("user", "go on")]);
     assert_eq!(asked(), 1);
-    // It is loaded with a large one, and stays so.
+    // The model is loaded with a large window, and stays loaded.
     let large = json!({"num_ctx": 100_000});
     let load =
         json!({"model": "m", "messages": [said("user", "x")], "stream": false, "options": large});
@@ -73,7 +73,7 @@ fn a_window_that_the_server_tells_later_counts_from_then_on() {
         [said("user", &text), said("assistant", "yes")]
     });
     let long: Vec<Value> = long.chain([said("user", "and now?")]).collect();
-    // Another conversation tells when the answer was read.
+    // Another conversation shows when the answer was read.
     for number in 0.. {
         let other: Vec<Value> = [
             said("user", &format!("number {number}")),

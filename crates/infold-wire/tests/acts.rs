@@ -261,7 +261,7 @@ fn how_things_ended() {
         Some(true)
     );
     assert_eq!(ran("npm error command failed").0, Some(true));
-    // A log that was printed speaks of the codes of others.
+    // A printed log contains the exit codes of other commands.
     let log = format!("{0}\nexit code 1\n{0}", "cleaning up ".repeat(60));
     assert_eq!(ran(&log).1, None);
     // A file that speaks of errors is not one.

@@ -1,4 +1,4 @@
-//! Replies in odd forms under a judge: no call that it refuses reaches the client, and every call is judged by itself.
+//! Replies in odd forms under a judge: no refused call reaches the client, and every call is judged separately.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn chunk(delta: &str, finish: &str) -> String {
     ))
 }
 
-/// A chat stream with these calls, each in a chunk of its own.
+/// Returns a chat stream with these calls, each in a separate chunk.
 fn chat_stream(calls: &[&str]) -> Vec<String> {
     let calls = calls.iter();
     let calls = calls.map(|call| chunk(&format!(r#"{{"tool_calls":[{call}]}}"#), "null"));
@@ -426,7 +426,7 @@ fn a_follow_up_of_an_input_that_is_a_text_has_it_as_a_message() {
         2,
         "{body}"
     );
-    // The provider keeps what was said in a conversation, calls included.
+    // The provider stores the messages of a conversation, calls included.
     let body = written(
         r#"{"model":"m","conversation":"conv_1","input":[{"role":"user","content":"hi"}]}"#,
     );

@@ -1,4 +1,4 @@
-//! A reply told on another wire as it comes is the same reply.
+//! A reply that is translated to another wire while it is streamed is the same reply.
 
 use infold_wire::reply::relay::ReplyRelay;
 use infold_wire::reply::{stream_reply, write_reply};
@@ -105,14 +105,14 @@ fn acts(wire: Wire, reply: &Reply) -> Vec<Act> {
             }
         }
     }
-    // Where a message has one text, it stands before the calls.
+    // If a message has one text, it comes before the calls.
     if matches!(wire, Wire::Chat | Wire::Ollama) {
         acts.sort_by_key(|act| matches!(act, Act::Calls(..)));
     }
     acts
 }
 
-/// The same without what tells texts apart that have become one.
+/// Returns the same without the boundaries between texts that were joined.
 fn words(acts: &[Act]) -> (String, Vec<Act>) {
     let mut said = String::new();
     let mut calls = Vec::new();
@@ -125,7 +125,7 @@ fn words(acts: &[Act]) -> (String, Vec<Act>) {
     (said.replace('\n', ""), calls)
 }
 
-/// Relays what a provider sends, split anywhere; the events, and how many came before the end.
+/// Relays a provider's bytes with random splits; returns the events, and how many came before the end.
 fn relayed(
     from: Wire,
     to: Wire,
@@ -186,7 +186,7 @@ proptest! {
                     let message = Message::parse(message).expect("a message");
                     prop_assert!(message.wires().has(to), "{} to {}", from, to);
                 }
-                // Whole, it is the same message.
+                // Unstreamed it is the same message.
                 let again = write_reply(to, &heard);
                 let mut reader = ReplyReader::new(to, Delivery::Whole);
                 reader.push(&again, &mut |_| {}).expect("a reply");
@@ -196,7 +196,7 @@ proptest! {
     }
 }
 
-/// Where texts and calls have an order, it is kept.
+/// If the wire has an order of texts and calls, it is kept.
 #[test]
 fn what_is_said_behind_a_call_stays_behind_it() {
     let said = [

@@ -81,7 +81,7 @@ fn each_format_is_known_by_what_it_holds() {
     for (name, format, bytes) in fixtures() {
         assert_eq!(detect(bytes), Ok(format), "{name}");
         assert_eq!(format.name().parse(), Ok(format));
-        // However little of it is seen, it is nothing else.
+        // A prefix is not detected as another format.
         for end in (bytes.len() / 3..bytes.len()).step_by(13) {
             let seen = detect(&bytes[..end]);
             assert!(
@@ -297,7 +297,7 @@ fn written(rounds: &[Round]) -> Vec<String> {
     out
 }
 
-/// Writes messages in a format and returns what is read of that.
+/// Writes messages in a format and returns the messages read from it.
 fn there(
     messages: &[String],
     format: TranscriptFormat,
@@ -371,7 +371,7 @@ proptest! {
         prop_assert_eq!(there(&back, TranscriptFormat::OpenAi, None), chat);
     }
 
-    /// Whatever stands there, it is read or refused, and what was read is the input.
+    /// Any bytes are read or refused, and the messages read are those of the input.
     #[test]
     fn nothing_breaks_a_reader(at in any::<prop::sample::Index>(), which in 0_usize..13, byte in any::<u8>(), cut in any::<bool>()) {
         let mut bytes = fixtures()[which].2.to_vec();

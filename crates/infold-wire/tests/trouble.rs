@@ -120,7 +120,7 @@ fn an_error_of_any_size_is_looked_at_only_at_its_start() {
 }
 
 proptest! {
-    /// Whatever comes is sorted, and anything may come.
+    /// Any status and body are classified without a panic.
     #[test]
     fn nothing_panics(status: u16, body: Vec<u8>) {
         classify(status, None, &body);

@@ -284,7 +284,7 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
 }
 
-/// Whether `lines` are pieces of `text`, in order.
+/// Returns whether `lines` are pieces of `text`, in order.
 fn in_order(lines: &str, text: &str) -> bool {
     let mut rest = text;
     lines.lines().map(str::trim).all(|line| {
@@ -314,7 +314,7 @@ proptest! {
         }
     }
 
-    /// A text without a marker comes back as it is.
+    /// A text without a marker is returned unchanged.
     #[test]
     fn plain_words_come_back_unchanged(text in "[a-z ,.?!\n#*`>-]{0,300}") {
         let found = TypedTextFilter::default().text(&text);

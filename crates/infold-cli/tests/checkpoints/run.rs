@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{Home, Tree, calls, configure, done, tree, view};
 
-/// Three steps, each of which changes files; the trees are those that each request found.
+/// Three steps, each of which changes files; the trees are those at the time of each request.
 fn three_steps(home: &Home) -> (Server, Arc<Mutex<Vec<Tree>>>) {
     let trees: Arc<Mutex<Vec<Tree>>> = Arc::default();
     let (seen, work) = (Arc::clone(&trees), home.path().join("work"));
@@ -166,7 +166,7 @@ fn what_a_person_changed_meanwhile_is_kept_and_comes_back() {
     let removed = said[0]["files"]["removed"].as_array().unwrap();
     assert!(removed.contains(&json!("mine.txt")), "{said:?}");
     assert_eq!(fs::read(work.join("a.txt")).unwrap(), b"one\n");
-    // Edited again before it is undone: redo brings that back.
+    // The file is edited again before undo: redo restores that edit.
     fs::write(work.join("a.txt"), "and again\n").unwrap();
     let again = tree(&work);
     done(&home, "undo T1");

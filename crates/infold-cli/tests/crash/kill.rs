@@ -13,7 +13,7 @@ struct Victim {
 }
 
 impl Victim {
-    /// Measures what commands of a kind take by running one that may end.
+    /// Measures the duration of commands of a kind by running one to its end.
     fn new(seed: u64, run: impl FnOnce()) -> Victim {
         let start = Instant::now();
         run();
@@ -24,7 +24,7 @@ impl Victim {
         }
     }
 
-    /// Runs a command and kills it at a random moment, unless it is done by then.
+    /// Runs a command and kills it at a random moment, unless it has ended by then.
     fn strike(&mut self, world: &World, args: &[&str]) -> Ran {
         let delay = self.takes.mul_f64(self.lot.below(1100) as f64 / 1000.0);
         let start = Instant::now();
@@ -34,7 +34,7 @@ impl Victim {
         let ran = Ran::of(child.wait_with_output().expect("it has ended"));
         let killed = ran.code.is_none();
         self.kills += u32::from(killed);
-        // How long it takes depends on what else the machine does: the delays follow.
+        // The duration depends on the load of the machine, so the delays adapt.
         self.takes = self.takes.mul_f64(if killed { 1.1 } else { 0.8 });
         ran
     }
@@ -291,7 +291,7 @@ fn births_and_forks_are_killed() {
         assert_eq!(there, rows.into_keys().collect::<Vec<_>>());
     }
     for task in world.contexts().tasks().expect("directories") {
-        // Whatever came to be can be gone on with.
+        // Every task that was created can be continued.
         world.ok(&["pin", &task.to_string(), "--note", "on"]);
         assert_eq!(world.problems(task), [""; 0]);
         let log = world.read(task);
@@ -344,7 +344,7 @@ fn an_author_is_killed_between_any_two_acknowledgements() {
     }
 }
 
-/// A transcript of so many turns.
+/// Returns a transcript of `turns` turns.
 fn transcript(turns: usize) -> String {
     let words = "some words that take room ".repeat(12);
     let turn = |at| {

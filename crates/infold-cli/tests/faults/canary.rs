@@ -1,4 +1,4 @@
-//! Keys are nowhere: not on disk, not in what is printed.
+//! No key is in any file or output.
 
 use infold_testkit::{Model, Script, Server, Step};
 use infold_wire::Wire;

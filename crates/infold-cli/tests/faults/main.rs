@@ -42,9 +42,9 @@ struct World {
     heard: Mutex<fs::File>,
 }
 
-/// How a command ended.
+/// The end of a command.
 struct Ran {
-    /// Nothing if it was killed.
+    /// `None` if it was killed.
     code: Option<i32>,
     out: String,
     err: String,
@@ -118,7 +118,7 @@ impl World {
         self.ended(ended.expect("infold runs"))
     }
 
-    /// Waits for a command and keeps what it printed.
+    /// Waits for a command and returns its output.
     fn wait(&self, child: Child) -> Ran {
         self.ended(child.wait_with_output().expect("it has ended"))
     }
@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// Says whether the last request of a task lies there.
+    /// Returns whether the last request of a task is still stored.
     fn has_request(&self, task: Uuid) -> bool {
         self.read(task).dir().join("request.json").exists()
     }
@@ -212,7 +212,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Sends a signal to a process of ours.
+/// Sends a signal to a process that the test started.
 fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill")
         .args([&format!("-{name}"), &child.id().to_string()])
@@ -220,7 +220,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.expect("kill runs").success());
 }
 
-/// All files below a directory that hold one of these texts.
+/// Returns all files below a directory with one of these texts.
 fn holding(dir: &Path, texts: &[String]) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).expect("a directory") {
@@ -276,7 +276,7 @@ impl Lot {
         (self.0 >> 11) % end
     }
 
-    /// Says yes so many times of a hundred.
+    /// Returns true in `percent` of a hundred cases.
     fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, JSON, Piped, Served};
 use crate::home;
 
-/// Calls that cannot be answered, and what is said.
+/// Returns calls that cannot be answered, with the answers.
 fn wrong_calls() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         (

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::replies::Scripted;
 
-/// These replies of a wire, each streamed and whole.
+/// Returns the replies of a wire, each streamed and unstreamed.
 pub fn recorded(wire: Wire) -> Vec<Scripted> {
     match wire {
         Wire::Chat => vec![interleaved(), counts_beside()],

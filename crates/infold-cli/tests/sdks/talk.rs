@@ -93,7 +93,7 @@ pub fn results(wire: Wire) -> Vec<Value> {
     }
 }
 
-/// All of it up to the last question.
+/// Returns the conversation up to the last question.
 pub fn whole(wire: Wire) -> Vec<Value> {
     let [(_, called, _), (_, answered, _), _] = replies(wire);
     [opening(wire), called, results(wire), answered].concat()
@@ -168,7 +168,7 @@ fn said(wire: Wire, id: &str, text: &str) -> Vec<Value> {
     }]
 }
 
-/// A request without what no conversation decides, in one of the ways to write it.
+/// Returns a request without members that do not depend on the conversation, in a normal form.
 pub fn alike(wire: Wire, mut body: Value) -> Value {
     let asides = [
         "stream",

@@ -14,14 +14,14 @@ use crate::talk::Talk;
 /// A text as some clients write it: escapes, half of a pair, a slash that need not be escaped.
 const ODD: &str = r#""caf\u00e9 \ud83d\ude00 \ud800 \/ \u0000 tab\tend é 😀""#;
 
-/// A provider that takes anything.
+/// A provider that accepts any request.
 fn lenient() -> Server {
     let strict = false;
     let model = Model::default();
     Server::start(Script::new().model(Model { strict, ..model }))
 }
 
-/// A provider that joins what one side says in several messages, as all do by now.
+/// A provider that joins adjacent messages of one role, as all do by now.
 fn modern() -> Server {
     let alternate = false;
     let model = Model::default();
@@ -100,7 +100,7 @@ fn odd(message: &[u8]) -> String {
 #[test]
 fn large_and_packed_bodies_pass_as_they_are() {
     let server = lenient();
-    // There is room for all of it.
+    // The window has room for all of it.
     let house = House::with(&server, 50_000_000);
     for wire in Wire::ALL {
         let mut talk = Talk::new(wire, false);
@@ -202,7 +202,7 @@ fn between_folds_each_request_begins_with_the_one_before() {
     assert_eq!(house.tasks().len(), Wire::ALL.len());
 }
 
-/// How many bytes two bodies begin with alike.
+/// Returns the number of bytes that two bodies have in common at the start.
 fn common(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }

@@ -134,7 +134,7 @@ fn check(house: &House, talks: &[Talk], asked: usize) {
         house.is_well(task);
     }
     println!("{extra} messages were answered anew");
-    // A kill may come between a new task and the row that leads to it: then its question is asked in another one.
+    // A kill may come between a new task and its index row: then its question is repeated in another task.
     let mut left = house.tasks();
     left.retain(|task| !tasks.contains(task));
     println!(

@@ -1,4 +1,4 @@
-//! A person steers a task while a server holds it, and the conversation goes on.
+//! A person steers a task while a server holds it, and the conversation continues.
 
 use infold_testkit::{Script, Server, hash};
 use infold_wire::Wire;

@@ -36,7 +36,7 @@ impl Talk {
         }
     }
 
-    /// Says something, to be asked next.
+    /// Appends a user message for the next request.
     pub fn say(&mut self, text: &str) {
         let text = quote(text);
         let message = match self.wire {
@@ -60,7 +60,7 @@ impl Talk {
         }
     }
 
-    /// The request for what comes next.
+    /// Returns the next request.
     pub fn body(&self) -> Vec<u8> {
         let list = self.history.join(&b","[..]);
         let list = String::from_utf8(list).expect("JSON is UTF-8");
@@ -80,7 +80,7 @@ impl Talk {
         body.into_bytes()
     }
 
-    /// Asks once; what comes is not looked at.
+    /// Sends the request once, without processing the answer.
     pub fn ask(&self, port: u16) -> std::io::Result<Answer> {
         self.ask_with(port, &self.body())
     }
@@ -92,7 +92,7 @@ impl Talk {
         http::post(port, &self.path(), &headers, body)
     }
 
-    /// Takes an answer in, if it is whole; returns its words.
+    /// Adds an answer to the history, if it is complete; returns its text.
     pub fn hear(&mut self, answer: &Answer) -> Option<String> {
         if answer.status != 200 || !answer.whole {
             return None;

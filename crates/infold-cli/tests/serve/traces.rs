@@ -69,7 +69,7 @@ fn a_call_at_an_unknown_path_is_warned_of_once() {
     for path in [paths[0], paths[0], paths[1]] {
         post(path, call);
     }
-    // These are no calls of a model, or are recognised.
+    // These are no model calls, or known ones.
     post("/v1/embeddings", r#"{"model":"m","input":["hi"]}"#);
     post("/v1/messages/count_tokens", call);
     post("/v1/files", r#"{"purpose":"x"}"#);

@@ -1,4 +1,4 @@
-//! Providers that are down, slow, broken or angry: the client sees what they said, and the task goes on.
+//! Providers that are down, slow, broken or refuse: the client gets their errors, and the task continues.
 
 use std::io::Read as _;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::talk::Talk;
 use crate::{House, http, until};
 
-/// Conversations on all wires, streamed and not, each with a turn behind it.
+/// Conversations on all wires, streamed and not, each after one turn.
 fn begun(house: &House) -> Vec<Talk> {
     let each = Wire::ALL
         .into_iter()
@@ -93,7 +93,7 @@ fn errors_come_through_to_the_byte() {
         holds(&house, &talk);
         goes_on(&house, &mut talk);
     }
-    // The command tells of them too.
+    // The command lists them too.
     let task = house.tasks()[0].to_string();
     let lines = house.ok(&["log", &task]);
     let told = lines.iter().map(Value::to_string);
@@ -137,7 +137,7 @@ fn who_gives_no_answer_is_told_of_in_the_clients_words() {
     for talk in &mut talks {
         goes_on(&house, talk);
     }
-    // On a busy machine it is also asked for the window of its model again.
+    // On a busy machine there is also another request for the model's window.
     let all = server.requests();
     let calls = all.iter().filter(|seen| seen.wire().is_some());
     assert_eq!(calls.count(), talks.len());
@@ -261,7 +261,7 @@ fn slow_replies_are_whole_and_empty_ones_are_not_kept() {
         assert_eq!(said, "one thing at a time");
         holds(&house, &talk);
         talk.say("and then?");
-        // A stream of chat is asked for once more before that is believed.
+        // An empty stream of chat is requested once more before it counts.
         let retried = talk.wire == Wire::Chat && talk.stream;
         server.then(Step::empty());
         let answer = talk.ask(house.port).expect("an answer");
@@ -294,7 +294,7 @@ fn who_waits_in_vain_may_leave_and_ask_again() {
         let failures = house.failed(task, 1);
         assert_eq!(failures, ["the client went away"]);
         if !talk.stream {
-            // One that comes as a whole is passed on when it is.
+            // An unstreamed reply is forwarded once it is complete.
             goes_on(&house, &mut talk);
             continue;
         }

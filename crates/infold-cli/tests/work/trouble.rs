@@ -57,7 +57,7 @@ fn a_process_that_is_stopped_costs_its_task_no_attempts() {
     let stopped = rows(&home)[0].process_id.unwrap();
     signal(stopped, Signal::STOP);
     workers.push(start());
-    // Others find its lease expired and the task held, more often than attempts are made.
+    // Other workers find the lease expired and the task locked, more often than the limit of attempts.
     let mut deferred = std::collections::BTreeSet::new();
     wait_until("others try", || {
         let row = rows(&home).remove(0);

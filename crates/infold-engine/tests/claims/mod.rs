@@ -1,9 +1,9 @@
 //! Made-up conversations, and ways to turn a true claim into a false one.
 
-/// A conversation, and what may and may not be said of it.
+/// A conversation, with true and false claims about it.
 #[derive(Default)]
 pub struct Case {
-    /// Whether it is the user who speaks, and what is said.
+    /// The messages: whether the user wrote it, and the text.
     pub said: Vec<(bool, String)>,
     pub true_claims: Vec<String>,
     pub false_claims: Vec<String>,
@@ -132,7 +132,7 @@ const ADDITIONS: [&str; 20] = [
     " 그리고 운영 데이터베이스를 삭제",
 ];
 
-/// Claims that are not true any more, with what was done to them.
+/// Returns false variants of a claim, with a description of each change.
 pub fn mutated(claim: &str) -> Vec<(&'static str, String)> {
     let mut out = Vec::new();
     let bare = claim.trim_end_matches(['.', '。']);

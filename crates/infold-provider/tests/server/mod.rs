@@ -1,4 +1,4 @@
-//! A server that does one thing after another, byte by byte as told.
+//! A server that follows a list of acts, byte by byte.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 pub enum Act {
     /// Reads it and sends these bytes, one after another, with pauses between them.
     Say(Vec<String>, Duration),
-    /// As [`Act::Say`], and leaves the connection open.
+    /// Like [`Act::Say`], and leaves the connection open.
     Hang(Vec<String>, Duration),
     /// Reads the head alone, sends these bytes and closes when the rest has come.
     Early(String),
@@ -118,7 +118,7 @@ async fn serve(mut stream: TcpStream, act: Act, note: &(impl Fn(&Seen) + Sync)) 
     }
 }
 
-/// The hash of a file, as the server has it of what it read.
+/// Returns the hash of a file, computed like that of the bytes that the server read.
 #[allow(dead_code, reason = "not every test sends a file")]
 pub fn hash_of(path: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();

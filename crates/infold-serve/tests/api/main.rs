@@ -103,7 +103,7 @@ fn a_task_is_made_filled_steered_and_ended() {
             .contains("they counted")
     );
     assert_eq!(server.list(&format!("{task}/folds"))[0]["status"], "active");
-    // As it was before the fold.
+    // The state before the fold.
     assert!(server.list(&format!("{task}/folds?at=22")).is_empty());
     assert_eq!(
         seqs(&server.list(&format!("{task}/view?at=4"))),

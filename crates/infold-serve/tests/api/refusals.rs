@@ -194,7 +194,7 @@ fn what_is_wrong_is_said_with_a_status_of_its_own() {
             "{method} {path} {body}\n{error}\n{expected}"
         );
     }
-    // Nothing of all that was kept.
+    // Nothing of the refused requests was recorded.
     assert_eq!(server.get(&task).json()["messages"], 6);
     assert_eq!(server.get(&task).json()["events"], 0);
 

@@ -170,7 +170,8 @@ fn a_look_up_is_folded_away_with_its_round() {
     office.is_accepted();
 }
 
-/// Conversations at random: every request is accepted, every reply is what it would have been, and each is one task.
+/// Random conversations: every request is accepted, every reply is the same as without look-ups, and each conversation
+/// is one task.
 #[test]
 fn any_conversation_with_look_ups_is_one_that_the_provider_accepts() {
     let mut runner = TestRunner::deterministic();

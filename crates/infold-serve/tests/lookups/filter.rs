@@ -139,7 +139,7 @@ fn lookup_round() -> impl Strategy<Value = Vec<Block>> {
         })
 }
 
-/// A last round: anything that says something.
+/// A last round with any content.
 fn last_round() -> impl Strategy<Value = Vec<Block>> {
     let block = prop_oneof![
         word().prop_map(Block::Text),
@@ -177,7 +177,7 @@ pub fn all_numbered(rounds: &[Vec<Block>]) -> Vec<Vec<Numbered>> {
     rounds.map(|(at, round)| numbered(at, round)).collect()
 }
 
-/// A stream may break off anywhere: the client has seen nothing of a look-up, and the filter can end the stream.
+/// A stream may break off anywhere: the client has seen nothing of a look-up, and a withheld end is reported.
 #[test]
 fn a_stream_that_breaks_off_anywhere_shows_nothing_of_a_look_up() {
     let text = Block::Text("Let me see. ".to_owned());
@@ -205,7 +205,7 @@ fn a_stream_that_breaks_off_anywhere_shows_nothing_of_a_look_up() {
     }
 }
 
-/// Lines that end with CR alone, and a comment that a round breaks off within, are no part of what follows.
+/// Lines that end with CR alone, and a comment within which a round breaks off, do not affect the following events.
 #[test]
 fn lines_that_only_began_do_not_run_into_others() {
     let first = numbered(
@@ -297,7 +297,7 @@ proptest! {
         }
     }
 
-    /// Without look-ups the bytes are those that came.
+    /// Without look-ups the bytes are unchanged.
     #[test]
     fn a_reply_without_look_ups_is_not_touched(last in last_round(), cut in 1..40usize) {
         let is_plain = |block: &Block| !matches!(block, Block::Lookup(_));

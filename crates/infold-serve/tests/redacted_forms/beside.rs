@@ -85,7 +85,7 @@ fn a_prompt_that_quotes_what_was_redacted_before_loses_it() {
     }
 }
 
-/// Prompts of other conversations keep what was redacted in messages alone.
+/// Prompts of other conversations keep texts that were redacted in messages alone.
 #[test]
 fn prompts_of_other_conversations_stay() {
     let office = Office::new(100_000);

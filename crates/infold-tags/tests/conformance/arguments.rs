@@ -3,11 +3,11 @@
 /// The requested action.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Run the one test there is.
+    /// Run the only test.
     Run,
-    /// Say what it is called.
+    /// Print its name.
     Name,
-    /// Say that it was not asked for.
+    /// Report that it was not requested.
     Nothing,
     /// Say nothing: the list of ignored tests is empty.
     Silence,

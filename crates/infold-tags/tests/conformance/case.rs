@@ -8,7 +8,7 @@ use crate::functions;
 use crate::input::Input;
 use crate::value::Value;
 
-/// How a case went.
+/// The outcome of a case.
 pub enum Verdict {
     Passed,
     /// Not run, with the reason.

@@ -37,7 +37,7 @@ pub fn named(name: &str) -> Option<Function> {
     })
 }
 
-/// The clock of the recordings stands still.
+/// The fixed clock of the recordings.
 pub const NOW: Millis = Millis(1_767_225_600_000.0);
 
 fn truncated(input: Input<'_>) -> Output {

@@ -1,4 +1,4 @@
-//! A model that answers as the recording says, and notes what it was asked.
+//! A model that answers as recorded, and logs its calls.
 
 use infold_tags::{ReplyChunk, SummaryModel, SummaryPrompt, SummaryReply, SummaryRequest};
 use infold_wire::{Json, quote};
@@ -26,7 +26,7 @@ impl<'a> Script<'a> {
         })
     }
 
-    /// Says whether the handler to be asked first cannot be.
+    /// Says whether the first handler cannot be called.
     pub fn falls_back(input: Input<'a>) -> bool {
         let first = |scripts: &mut dyn Iterator<Item = Script<'a>>| scripts.next().map(|s| s.name);
         first(&mut Script::usable(input)) != first(&mut Script::named(input))

@@ -31,7 +31,7 @@ pub struct Call {
 /// Calls of one output, with their ids.
 type Made<'a> = [(String, &'a Call)];
 
-/// One thing said, wherever it stands on a wire.
+/// One element of a conversation, independent of the wire.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     Text(&'static str, String),

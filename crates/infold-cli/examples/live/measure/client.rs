@@ -16,7 +16,7 @@ pub struct Client<'a> {
     record: &'a Record,
     /// The request up to its first message.
     head: String,
-    /// The messages that were sent before, each with a comma behind it.
+    /// The messages that were sent before, each followed by a comma.
     history: Vec<u8>,
     sent: usize,
 }
@@ -116,7 +116,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// The members that say who the model is and what it can use.
+/// Returns the members with the model, the instructions and the tools.
 pub fn frame(record: &Record) -> String {
     let system = match &*record.system {
         "" => SYSTEM,

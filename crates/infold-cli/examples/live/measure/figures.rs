@@ -25,13 +25,13 @@ pub struct Figures {
     pub recall: Recall,
     /// Share of the window that each request filled that something was folded for.
     pub after_folds: Vec<f64>,
-    /// The same of the last request; of several sessions, one each.
+    /// The same for the last request; of several sessions, one each.
     pub at_end: Vec<f64>,
-    /// Tokens sent, those of them that a prompt cache has, and tokens of replies.
+    /// The tokens that were sent.
     pub tokens: u64,
-    /// Those that a prompt cache has.
+    /// The tokens in a prompt cache.
     pub cached: u64,
-    /// Those of replies.
+    /// The tokens of replies.
     pub output: u64,
     /// The cost of all this in dollars.
     pub cost: f64,
@@ -50,7 +50,7 @@ pub struct Figures {
 pub struct Gain {
     /// Tokens sent.
     pub sent: u64,
-    /// Those of them that were in the cache.
+    /// The part of them in the cache.
     pub cached: u64,
     /// Their cost in dollars.
     pub cost: f64,
@@ -61,28 +61,28 @@ pub struct Gain {
 /// The references in view at one point of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Point {
-    /// How far into the session it is.
+    /// The position in the session.
     pub percent: u64,
     /// Of the request that the proxy sent.
     pub live: InView,
-    /// Of the history up to there folded once; of several sessions, of those where it fits.
+    /// For the history up to there folded once; of several sessions, only those where it fits.
     pub one_go: InView,
 }
 
 /// The references needed later that a request shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InView {
-    /// How many requests this sums up.
+    /// The number of requests in this sum.
     pub requests: u64,
     /// Their tokens, without system prompt and tools.
     pub tokens: u64,
     /// Tokens of all that is not of the session: summaries, markers, stubs, excerpts.
     pub stand_in_tokens: u64,
-    /// Of all that the rest of the session needs, what is there, as it came or in a stand-in.
+    /// The references that the rest of the session needs, and those of them that are shown unchanged or in a stand-in.
     pub there: Recall,
-    /// Of what is not there as it came, what stand-ins hold.
+    /// The needed references that are not shown unchanged, and those of them in stand-ins.
     pub recall: Recall,
-    /// Of the newest typed requests that fit a quarter of the window, those that are there whole.
+    /// The newest typed requests that fit a quarter of the window, and those of them that are shown completely.
     pub verbatim: Share,
 }
 
@@ -123,7 +123,7 @@ impl Figures {
         }
     }
 
-    /// All of it as one object.
+    /// Returns all figures as one object.
     pub fn json(&self) -> Value {
         json!({
             "messages": self.messages,

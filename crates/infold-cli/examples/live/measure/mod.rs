@@ -29,10 +29,10 @@ use shown::Shown;
 pub use terms::Share;
 use upstream::{Request, Upstream};
 
-/// Why a session could not be measured.
+/// The reason that a session could not be measured.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How sessions are played.
+/// The settings for playing sessions.
 pub struct Setting<'a> {
     /// The command.
     pub infold: &'a Path,
@@ -42,7 +42,7 @@ pub struct Setting<'a> {
     pub prices: Option<Prices>,
     /// The window that proxy and upstream have.
     pub window: u64,
-    /// How long a reply the client asks for.
+    /// The length of reply that the client requests.
     pub max_tokens: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct Measured {
 /// The points of a session, in percent of its requests, at which the view is compared with one go.
 const POINTS: [u64; 3] = [60, 80, 100];
 
-/// Typed requests are looked for as long as they have at most one of so many parts of the window.
+/// Typed requests are considered if together they have at most this fraction of the window.
 const TYPED_PARTS: u64 = 4;
 
 /// Plays a session, and measures.
@@ -116,7 +116,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Sends the request that the message at a place replies to; returns what reached the model, if it replied.
+    /// Sends the request that the message at a place replies to; returns the request that reached the model, if it
+    /// replied.
     fn turn(&mut self, place: usize, next: usize) -> Result<Option<Request>, Failure> {
         self.upstream.will_say(&self.record.messages[place].bytes);
         let reply = self.client.ask(place)?;
@@ -171,7 +172,7 @@ impl Run<'_> {
         Shown::of(messages.iter().map(|bytes| &**bytes), self.record)
     }
 
-    /// Looks at what is in view before a message, live and in one go.
+    /// Measures the view before a message, live and in one go.
     fn point(&mut self, percent: u64, place: usize, request: &Request) -> Result<(), Failure> {
         let aim = match self.aim.take() {
             Some(aim) => aim,

@@ -30,7 +30,7 @@ pub fn aim(setting: &Setting<'_>, frame_tokens: u64) -> Result<Aim, Failure> {
     })
 }
 
-/// Folds the messages before a place once, and returns what is shown; none if it does not fit.
+/// Folds the messages before a place once, and returns the view; `None` if it does not fit.
 pub fn fold(record: &Record, place: usize, aim: &Aim) -> Result<Option<Vec<Vec<u8>>>, Failure> {
     let mut task = Scratch::new()?;
     for message in &record.messages[..place] {

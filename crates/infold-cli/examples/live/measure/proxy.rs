@@ -68,7 +68,7 @@ impl Proxy {
         let mut line = String::new();
         let stdout = child.stdout.take().ok_or("no pipe to the proxy")?;
         BufReader::new(stdout).read_line(&mut line)?;
-        // From here on it ends with this value, whatever goes wrong.
+        // From here on the process ends when this value is dropped.
         let mut proxy = Proxy {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             child,
@@ -84,7 +84,7 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -131,14 +131,14 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // It has nothing to save: its directory goes, too.
+        // It has no data to save, because its directory is removed too.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Folds {
-    /// Counts what events say.
+    /// Counts the folds in events.
     pub fn of(events: &str, tasks: u64) -> Result<Folds, Failure> {
         let mut folds = Folds {
             tasks,
@@ -150,7 +150,7 @@ impl Folds {
             if event["type"] != "fold" {
                 continue;
             }
-            // All events of a pass follow one another.
+            // All events of a pass are adjacent.
             let pass = event["pass"].as_u64().or(event["id"].as_u64());
             folds.passes += u64::from(pass != last_pass);
             last_pass = pass;
@@ -163,7 +163,7 @@ impl Folds {
         Ok(folds)
     }
 
-    /// Adds those of another session.
+    /// Adds the counts of another session.
     pub fn add(&mut self, other: Folds) {
         self.passes += other.passes;
         self.summaries += other.summaries;

@@ -102,7 +102,7 @@ fn type_of(block: &str) -> String {
     kind.unwrap_or_default()
 }
 
-/// How a stream begins a block, and what it adds to it. What it has no deltas for begins whole.
+/// Returns the beginning of a streamed block, and its deltas. Blocks without deltas are complete at the beginning.
 fn parts(block: &str) -> (String, Vec<String>) {
     let json = Json::parse(block.as_bytes()).ok();
     let member = |name: &str| {

@@ -6,13 +6,13 @@ use super::Failure;
 use super::record::{Record, block_bytes, normal_space, text_of};
 use super::terms::{Recall, Share};
 
-/// A request taken apart: the blocks of the session that stand in it as they came, and all other text.
+/// A parsed request: the unchanged blocks of the session, and all other text.
 pub struct Shown {
-    /// How many blocks that stand there as they came hold each term.
+    /// The number of unchanged blocks with each term.
     visible: Vec<u32>,
     /// All other text: summaries, markers, stubs, excerpts.
     stand_in: String,
-    /// All text, white space normalised.
+    /// All text, with normalised white space.
     whole: String,
 }
 
@@ -68,7 +68,7 @@ impl Shown {
         })
     }
 
-    /// How many of the newest typed requests that fit so many tokens stand in it whole.
+    /// Returns how many of the newest typed requests that fit `most_tokens` are shown completely.
     pub fn verbatim(&self, record: &Record, from: usize, most_tokens: u64) -> Share {
         let mut share = Share::default();
         for text in record.typed_before(from, most_tokens) {

@@ -374,7 +374,7 @@ fn a_reply_of_reasoning_alone_can_be_sent_back() {
         said(r#"{"content":"","reasoning":"hm","refusal":"no"}"#),
         r#"{"role":"assistant","content":null,"refusal":"no","reasoning":"hm"}"#
     );
-    // No item followed the reasoning, and the reply says so.
+    // No item follows the reasoning, so its status becomes `incomplete`.
     let body = r#"{"object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"id":"m","type":"message","role":"assistant","content":[{"type":"output_text","text":"so"}]},{"id":"rs","type":"reasoning","summary":[],"encrypted_content":"x","status":null}]}"#;
     let (_, reply) = read(Wire::Responses, Delivery::Whole, [body.as_bytes()]);
     let messages = reply.expect("a reply").messages;

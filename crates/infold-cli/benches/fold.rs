@@ -72,7 +72,7 @@ fn texts() -> Vec<(String, String)> {
     texts
 }
 
-/// Writes a session of about so many bytes; returns how many messages it has.
+/// Writes a session of about `size` bytes; returns the number of its messages.
 fn write(file: &Path, size: u64, texts: &[(String, String)]) -> u64 {
     let mut out = BufWriter::new(File::create(file).expect("room for the transcript"));
     let (mut written, mut messages, mut turn) = (0, 0, 0);

@@ -74,7 +74,7 @@ fn main() {
     let _ = fs::remove_dir_all(dir);
 }
 
-/// Writes a conversation of about so many bytes; returns how many messages it has.
+/// Writes a conversation of about `size` bytes; returns the number of its messages.
 fn write(file: &Path, size: u64) -> u64 {
     let mut out = BufWriter::new(File::create(file).expect("room for the view"));
     let (mut written, mut messages) = (0, 0);
@@ -107,7 +107,7 @@ fn push(dir: &Path, file: &Path) -> String {
     task
 }
 
-/// How long `cat` takes to put the file into a socket that somebody reads.
+/// Returns how long `cat` takes to write the file to a socket with an active reader.
 fn copied(file: &Path) -> f64 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();

@@ -19,7 +19,7 @@ pub enum AgentName {
     Gemini,
 }
 
-/// How many directories deep sessions are searched.
+/// The depth to which directories are searched for sessions.
 const MAX_DIRECTORY_DEPTH: usize = 5;
 
 impl AgentName {
@@ -38,7 +38,7 @@ impl AgentName {
         })
     }
 
-    /// Returns the directory of its sessions: the one of its variable, or one in the home directory.
+    /// Returns the directory of the agent's sessions: the one of its variable, or one in the home directory.
     fn root(self) -> Option<PathBuf> {
         let (variable, usual, inside) = match self {
             AgentName::Claude => ("CLAUDE_CONFIG_DIR", ".claude", "projects"),

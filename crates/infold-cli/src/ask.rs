@@ -83,8 +83,8 @@ pub fn ask(contexts: &Contexts, config: &Config, args: &AskArgs, out: &mut Outpu
         .map_err(|error| error.after(&format!("task {task} was created")))
 }
 
-/// Separates the task from the text: what cannot be a task id is a question, and standard input is
-/// read if there is nothing else.
+/// Separates the task from the text: an argument that cannot be a task id is a question, and without a text standard
+/// input is read.
 fn split_task_and_text<'a>(
     task: Option<&'a str>,
     text: Option<&'a str>,
@@ -156,8 +156,7 @@ fn create_task(
         .map_err(|error| error.after(&format!("task {id} was created")).of(&id))
 }
 
-/// Appends the prompt to an existing task and lets the model answer. Without a prompt the view is
-/// sent as it is.
+/// Appends the prompt to an existing task and lets the model answer. Without a prompt the view is sent unchanged.
 fn ask_task(
     contexts: &Contexts,
     config: &Config,
@@ -331,7 +330,7 @@ fn store_prompt(writer: &mut Writer, prompt: PromptMessages) -> CliResult {
         if is_empty {
             messages.push(message);
         } else if writer.log().message(Seq::FIRST)? != message {
-            // The same instructions again are a retry.
+            // Repeated instructions are a retry.
             return Err(
                 CliError::usage("instructions must come first, and the task has messages")
                     .hint("`infold pin TASK --note TEXT` adds a text to every view"),
@@ -347,7 +346,7 @@ fn store_prompt(writer: &mut Writer, prompt: PromptMessages) -> CliResult {
     Ok(writer.sync()?)
 }
 
-/// Converts the error; `unanswered` is the hint when the model was asked in vain.
+/// Converts the error; `unanswered` is the hint if the model gave no reply.
 pub fn turn_error(error: TurnError, unanswered: &str) -> CliError {
     match error {
         TurnError::Open => CliError::usage(error)

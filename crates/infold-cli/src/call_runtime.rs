@@ -29,12 +29,12 @@ pub struct CallRuntime {
     stopped: watch::Receiver<bool>,
 }
 
-/// What SIGINT and SIGTERM do to a call that is under way.
+/// The effect of SIGINT and SIGTERM on a call in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnSignal {
-    /// It is cancelled.
+    /// The call is cancelled.
     CancelCall,
-    /// It is finished.
+    /// The call is finished.
     FinishCall,
 }
 
@@ -94,7 +94,7 @@ impl CallRuntime {
         self.stopped.clone()
     }
 
-    /// Returns the runtime itself, for other work; none once it is shut down.
+    /// Returns the runtime's handle, for other work; `None` once it is shut down.
     pub fn handle(&self) -> Option<Handle> {
         let runtime = self.runtime.as_ref();
         runtime.map(|runtime| runtime.handle().clone())

@@ -80,7 +80,7 @@ fn take(contexts: &Contexts, args: &CheckpointArgs, out: &mut Output) -> CliResu
     print_taken(&taken, &workspace, &open.id.to_string(), out)
 }
 
-/// So many files that were left out are named on standard error.
+/// The most omitted files that are named on standard error.
 const MAX_NAMED_FILES: usize = 20;
 
 fn print_taken(taken: &TakenSnapshot, workspace: &Path, uuid: &str, out: &mut Output) -> CliResult {
@@ -185,7 +185,7 @@ fn collect_garbage(contexts: &Contexts, out: &mut Output) -> CliResult {
     out.result(&json!({"bytes_before": before, "bytes_after": after}), text)
 }
 
-/// Prints what a rewind of the files would change.
+/// Prints the changes that a rewind of the files would make.
 pub fn preview_rewind(
     contexts: &Contexts,
     task: &str,

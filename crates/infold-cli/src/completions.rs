@@ -17,7 +17,7 @@ pub fn script(shell: Shell) -> String {
         Shell::Bash => bash(script),
         Shell::Zsh => zsh(&script),
         Shell::Fish => fish(script),
-        // The others complete only commands and options.
+        // The other shells complete only commands and options.
         _ => script,
     }
 }

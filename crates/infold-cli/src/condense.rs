@@ -80,7 +80,7 @@ pub fn run(
         Some(text) => Draft::given(open.writer.log(), &setup.aim, range, text),
         None => draft(&mut open.writer, &setup.aim, range, &mut *setup.summarizer),
     };
-    // What a summary cost is recorded, whether it is used or not.
+    // The cost of a summary is recorded, whether the summary is used or not.
     warn(json, contexts.settle(open.id, &open.writer));
     let drafted = drafted.map_err(|error| cannot_fold(error, "--window"));
     let drafted = drafted.and_then(|drafted| drafted.ok_or_else(nothing_to_condense));
@@ -109,7 +109,7 @@ fn nothing_to_condense() -> CliError {
     )
 }
 
-/// Prints what a fold would do.
+/// Prints the effect of a fold without making it.
 fn preview(draft: &Draft, writer: &Writer, profile: &Profile, out: &mut Output) -> CliResult {
     let log = writer.log();
     let before = View::of(log.state().shown(), log)?.tokens();

@@ -15,7 +15,7 @@ pub struct DiffLines<'a> {
     in_hunk: bool,
 }
 
-/// A line that is longer is passed on as it is.
+/// The limit of lines that are processed; longer ones are passed on unchanged.
 const MAX_LINE_BYTES: usize = 64 << 10;
 const HUNK: Style = AnsiColor::Cyan.on_default();
 
@@ -30,7 +30,7 @@ impl DiffLines<'_> {
         }
     }
 
-    /// Writes what is left.
+    /// Writes the remaining bytes.
     pub fn finish(mut self) -> io::Result<()> {
         self.end_line()
     }

@@ -118,7 +118,7 @@ impl CheckpointFigures {
     }
 }
 
-/// Finishes restorations that were cut off, and sets damaged checkpoints aside; returns what was done.
+/// Finishes interrupted restorations, and sets damaged checkpoints aside; returns a description of each.
 fn repair_checkpoints(contexts: &Contexts) -> CliResult<Vec<String>> {
     let files = FileHistory::new(contexts);
     let mut done = files.settle_all()?;
@@ -132,7 +132,7 @@ fn repair_checkpoints(contexts: &Contexts) -> CliResult<Vec<String>> {
     Ok(done)
 }
 
-/// Sets a damaged conversation index aside; returns what was done.
+/// Sets a damaged conversation index aside; returns a description.
 fn repair_index(contexts: &Contexts) -> CliResult<Option<String>> {
     let root = contexts.root();
     if ChainIndex::check(root)?.is_none() {
@@ -144,7 +144,7 @@ fn repair_index(contexts: &Contexts) -> CliResult<Option<String>> {
     }))
 }
 
-/// Removes a search index that is damaged or of another version; returns what was done.
+/// Removes a search index that is damaged or of another version; returns a description.
 fn repair_search_index(contexts: &Contexts) -> CliResult<Option<String>> {
     let Some(problem) = contexts.check_search_index()? else {
         return Ok(None);
@@ -218,7 +218,7 @@ fn examine(contexts: &Contexts, repair: bool) -> CliResult<Findings> {
     })
 }
 
-/// Repairs all tasks; returns what could not be repaired.
+/// Repairs all tasks; returns those that could not be repaired.
 ///
 /// Takes several passes, because the parent of a fork may have to be repaired before the fork.
 fn repair_all(

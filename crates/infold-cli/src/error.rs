@@ -17,7 +17,7 @@ use crate::output::print_stderr;
 /// The result of a command.
 pub type CliResult<T = ()> = Result<T, CliError>;
 
-/// Why a command failed, and what the user can do about it.
+/// The reason that a command failed, with a hint for the user.
 #[derive(Debug)]
 pub struct CliError {
     exit: Exit,
@@ -79,12 +79,12 @@ impl CliError {
         CliError::new(Exit::Interrupted, error)
     }
 
-    /// Returns what went wrong, without the hint.
+    /// Returns the error without the hint.
     pub fn text(&self) -> &str {
         &self.error
     }
 
-    /// Adds what the user can do about it.
+    /// Adds a hint for the user.
     pub fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());
         self
@@ -96,7 +96,7 @@ impl CliError {
         self
     }
 
-    /// Adds to the hint what was done before the store failed.
+    /// Adds the changes made before the store failed to the hint.
     pub fn after(self, done: &str) -> CliError {
         if self.exit != Exit::Store {
             return self;

@@ -1,4 +1,4 @@
-//! `infold eval`: measures what folding costs and keeps.
+//! `infold eval`: measures the cost of folding and the references it keeps.
 
 mod probes;
 mod replays;

@@ -38,7 +38,7 @@ pub struct ExportArgs {
     ui: Option<PathBuf>,
 }
 
-/// Where an export goes, and what its format could not hold.
+/// The target of an export, and the features that its format cannot represent.
 struct ExportTarget<'a> {
     out: &'a mut Output,
     file: Option<ExportFile>,
@@ -53,7 +53,7 @@ impl ExportTarget<'_> {
         }
     }
 
-    /// Writes the last bytes of a transcript and adds what it could not hold.
+    /// Writes the last bytes of a transcript and adds the features that it cannot represent.
     fn finish(&mut self, write: &TranscriptWriter, text: &[u8]) -> CliResult {
         for (what, times) in write.lost() {
             *self.lost.entry(what).or_default() += times;
@@ -139,7 +139,7 @@ fn directory(path: &Path) -> &Path {
     dir.unwrap_or(Path::new("."))
 }
 
-/// A file that gets its name once it is complete.
+/// A file that is renamed to its final name once complete.
 struct ExportFile {
     path: PathBuf,
     temporary: io::BufWriter<tempfile::NamedTempFile>,

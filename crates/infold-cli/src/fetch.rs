@@ -107,7 +107,7 @@ impl FetchArgs {
     }
 }
 
-/// Opens a source as it is configured, with the token of the environment.
+/// Opens a source as configured, with the token of the environment.
 pub fn open_source(
     kind: SourceKind,
     section: &SourceConfig,
@@ -257,7 +257,7 @@ fn print_task(fetched: &FetchedTask, args: &FetchArgs, out: &mut Output) -> CliR
     )
 }
 
-/// Makes an error of a problem, with what can be done about it.
+/// Converts a problem into an error with a hint.
 fn problem_error(problem: &FetchProblem, kind: SourceKind) -> CliError {
     let variable = kind.token_variable();
     let (exit, hint) = match &problem.cause {

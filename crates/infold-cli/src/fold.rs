@@ -46,7 +46,7 @@ pub struct FoldArgs {
 /// The format of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutFormat {
-    /// That of the input.
+    /// The format of the input.
     Same,
     /// This one.
     In(TranscriptFormat),
@@ -86,8 +86,8 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Output) -> CliResult {
     veto.map_or(Ok(()), Err)
 }
 
-/// Folds all conversations of a file. Returns the number of conversations so far, and an error if a
-/// hook refused to fold one that does not fit.
+/// Folds all conversations of a file. Returns the number of conversations so far, and an error if a hook refused to
+/// fold one that does not fit.
 fn fold_file(
     path: &Path,
     args: &FoldArgs,
@@ -227,7 +227,7 @@ impl<'a> ConversationFolder<'a> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Reports on standard error what was done.
+    /// Reports the folds on standard error.
     fn report(
         &self,
         task: &Scratch,

@@ -46,7 +46,7 @@ pub struct FoldOptions {
     pub profile: Option<String>,
 }
 
-/// How to fold, and what the summarizer runs on.
+/// The fold settings, and the runtime of the summarizer.
 pub struct FoldSetup {
     /// The aim, profile, summarizer and hooks.
     pub setup: Setup,
@@ -175,14 +175,14 @@ pub fn no_profile(error: UnknownProfile) -> CliError {
     CliError::usage(error).hint(hint)
 }
 
-/// The model of a task, as far as it is known.
+/// The known facts about a task's model.
 #[derive(Clone, Debug, Default)]
 pub struct TaskModel {
-    /// Its provider.
+    /// The model's provider.
     pub provider: Option<String>,
-    /// Its name.
+    /// The model's name.
     pub name: Option<String>,
-    /// Its window.
+    /// The model's window.
     pub window: Option<u64>,
     /// The server reported the window: the user did not choose it.
     pub is_detected: bool,

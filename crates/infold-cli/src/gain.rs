@@ -1,4 +1,4 @@
-//! `infold gain`: what folding saved, beside the same requests unfolded.
+//! `infold gain`: the savings of folding, beside the same requests unfolded.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct GainArgs {
     by: Vec<Grouping>,
 }
 
-/// What requests are grouped by.
+/// The key by which requests are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Grouping {
     /// Their day, in UTC
@@ -52,10 +52,10 @@ enum Grouping {
 /// A day in UTC, an agent, a model, a task.
 type GainPlace = (jiff::civil::Date, String, String, Uuid);
 
-/// A day, an agent, a model or a task, and what was saved there.
+/// A day, an agent, a model or a task, with its savings.
 type NamedGain = (String, Gain);
 
-/// The tables show so many rows, the newest days, or where most was sent; `--json` has all.
+/// The most rows of a table: the newest days, or those with the most tokens; `--json` has all.
 const MAX_SHOWN_ROWS: usize = 14;
 
 /// `infold gain`
@@ -111,7 +111,7 @@ fn collect(
     for task in tasks {
         match read_task(contexts, config, task, period) {
             Ok(found) => gains.extend(found),
-            // One damaged task keeps nobody from the figures of the others.
+            // One damaged task does not hide the figures of the others.
             Err(error) => error.about(&task.to_string()[..8]).warn(json),
         }
         progress.advance(1);
@@ -134,7 +134,7 @@ fn read_task(
         let row = config.find(model);
         ModelRates {
             prices: row.and_then(|row| row.prices),
-            // A task may be kept smaller than its model can take, which is no overflow.
+            // A task may be limited to less than its model supports, which is no overflow.
             window: infold::models::window(model, row).max(own_window),
         }
     };
@@ -144,7 +144,7 @@ fn read_task(
     Ok(found.collect())
 }
 
-/// Adds up the gains of each day, agent, model or task; days are in order, the others by what was sent.
+/// Sums up the savings of each day, agent, model or task; days are in order, the others by their tokens.
 fn group(gains: &[(GainPlace, Gain)], by: Grouping) -> Vec<NamedGain> {
     let mut groups: BTreeMap<String, Gain> = BTreeMap::new();
     for ((day, agent, model, task), gain) in gains {

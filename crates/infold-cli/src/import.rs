@@ -32,7 +32,7 @@ pub struct ImportArgs {
     new: NewArgs,
 }
 
-/// What was read of one conversation.
+/// The counts of one imported conversation.
 #[derive(Default)]
 struct ImportCounts {
     messages: usize,

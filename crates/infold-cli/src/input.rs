@@ -56,7 +56,7 @@ pub fn in_file(paths: &[PathBuf], path: &Path) -> impl Fn(CliError) -> CliError 
 pub trait SeekableInput: Read + Seek {}
 impl<T: Read + Seek> SeekableInput for T {}
 
-/// How much of an input that is not a file is buffered in memory before it goes into a temporary file.
+/// The bytes of a stream that are buffered in memory before they go into a temporary file.
 const MAX_SPOOLED_BYTES: usize = 4 << 20;
 
 /// Opens an input so that it can be read again: a file, or a copy of standard input.
@@ -97,7 +97,7 @@ pub fn open_checked<T>(
     }
 }
 
-/// Opens a transcript, and returns its size too. It is positioned at its end.
+/// Opens a transcript at its end; also returns its size.
 pub fn open_transcript(
     file: &Path,
     json: bool,
@@ -134,7 +134,7 @@ impl OpenedInput {
     }
 }
 
-/// A reader that copies what is read.
+/// A reader that copies the bytes that are read.
 struct CopyingReader<R> {
     from: R,
     to: SpooledTempFile,

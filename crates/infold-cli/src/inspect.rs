@@ -1,4 +1,4 @@
-//! `infold view`, `log` and `folds`: print what a task holds.
+//! `infold view`, `log` and `folds`: print the contents of a task.
 
 use infold::show::{LogEntry, LogSnapshot, ViewEntry, ViewLine, describe, kind, speaker};
 use infold_log::{Past as _, Role, Seq, Span};

@@ -78,7 +78,8 @@ pub fn run(
     out.raw(built.document().as_bytes())
 }
 
-/// Builds the document, with embeddings of the provider if they are configured; says why there are none.
+/// Builds the document, with embeddings of the provider if they are configured; also returns the reason if there are
+/// none.
 fn build(
     config: &Config,
     seen: &LogSnapshot,
@@ -96,7 +97,7 @@ fn build(
             let embed = connection.embedder(&config.layers);
             build(&mut VectorSource::asking(&embed))
         }
-        // What is kept may be enough.
+        // The cached vectors may suffice.
         Err(error) => {
             let (built, problem) = build(&mut VectorSource::cached());
             (built, problem.map(|_| error))
@@ -114,7 +115,7 @@ fn connected(config: &Config) -> Result<(CallRuntime, Connection), String> {
     Ok((runtime, connection.map_err(failed)?))
 }
 
-/// Says that words decide what is relevant, and why.
+/// Returns the note that relevance is by words, with the reason.
 pub fn ranked_by_words(why: &str) -> String {
     format!("relevance is by words, without embeddings: {why}")
 }

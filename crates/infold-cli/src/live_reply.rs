@@ -13,7 +13,7 @@ use crate::fold::describe_step;
 use crate::layers::ranked_by_words;
 use crate::output::{bytes, count, note, printable};
 
-/// Shows a reply while it streams: its text on standard output, everything else on standard error.
+/// Shows a reply while it streams: its text on standard output, the rest on standard error.
 ///
 /// A terminal gets the text at once. A pipe gets it when it is complete and recorded, because a
 /// reader could not discard the text of a stream that breaks off.
@@ -23,7 +23,7 @@ pub struct LiveReply {
     pub text: String,
     /// The reasoning before it.
     pub reasoning: String,
-    /// What the request could not include, and how often.
+    /// The features that the request could not include, and how often each occurred.
     pub lost: BTreeMap<&'static str, u64>,
     /// The passes that folded something.
     pub managed: Vec<serde_json::Value>,

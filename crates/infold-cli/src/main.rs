@@ -90,7 +90,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is here, with the configuration and the directory that a command without options would use.
+/// Prints an overview, with the configuration and the directory that a command without options would use.
 fn first_run(out: &mut Output) -> CliResult {
     let named = |variable| std::env::var_os(variable).map(std::path::PathBuf::from);
     let named = work::NamedFiles {
@@ -110,7 +110,7 @@ fn parse_command_line() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
-/// Prints what clap says, as JSON if that was asked for.
+/// Prints clap's message, as JSON with `--json`.
 fn report_usage_error(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os().any(|arg| arg == "--json");
     if json && error.use_stderr() {
@@ -131,7 +131,7 @@ fn clap_error(text: &str) -> CliError {
 }
 
 fn run(cli: Cli, out: &mut Output) -> CliResult {
-    // `infold config` itself reports what is wrong with the configuration.
+    // `infold config` reports errors in the configuration itself.
     if let CliCommand::Config(args) = &cli.command {
         return config::run(args, cli.config.as_deref(), cli.contexts, out);
     }

@@ -97,7 +97,7 @@ fn fold(contexts: &Contexts, config: &Config, args: &ManageArgs, out: &mut Outpu
     veto_error(&outcome, &setup.aim.budget).map_or(Ok(()), Err)
 }
 
-/// Returns the model of a task and what was learned about it.
+/// Returns the model of a task with its learned values.
 pub fn task_model(contexts: &Contexts, log: &Log) -> CliResult<TaskModel> {
     let metadata = Metadata::read(log.dir())?;
     let model = metadata

@@ -1,4 +1,4 @@
-//! How a model that writes summaries is reached.
+//! The access to a model that writes summaries.
 
 use infold::config::Provider;
 use infold::summarizer::SummarizerFactory;
@@ -9,18 +9,18 @@ use infold_store::Contexts;
 use crate::call_runtime::CallRuntime;
 use crate::error::CliResult;
 
-/// How a summarizing model is called: with the connection of a conversation, or one of its own.
+/// The access to a summarizing model: the connection of a conversation, or a separate one.
 #[derive(Clone, Copy, Default)]
 pub struct ModelAccess<'a> {
     /// The runtime and the provider of the conversation.
     pub conversation: Option<(&'a CallRuntime, &'a Provider)>,
-    /// Where the learned token factors of models are stored.
+    /// The store of the learned token factors of models.
     pub contexts: Option<&'a Contexts>,
     /// By default a model writes summaries, if one is available.
     pub prefer_model: bool,
 }
 
-/// A summarizer, and the runtime of its calls unless it is the conversation's.
+/// A summarizer, and the runtime of its calls unless that is the conversation's.
 pub type SummarizerAndRuntime = (Box<dyn Summarizer + Send>, Option<CallRuntime>);
 
 impl ModelAccess<'_> {

@@ -1,4 +1,4 @@
-//! What a call of a model needs: a connection, how to fold, and the frame of the request.
+//! The requirements of a call of a model: a connection, fold rules, and the frame of the request.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,16 +50,16 @@ pub struct CallArgs {
     pub first_wait: Option<u64>,
 }
 
-/// What a call needs to know about its task.
+/// The facts about its task that a call needs.
 #[derive(Default)]
 pub struct TaskFacts {
-    /// Its metadata.
+    /// The task's metadata.
     pub metadata: Metadata,
-    /// Its model.
+    /// The task's model.
     pub model: TaskModel,
-    /// It has a reply of a model.
+    /// The task has a reply of a model.
     pub has_reply: bool,
-    /// What its layered state says of the tools that it may use.
+    /// The situation in its layered state, which decides the tools that it may use.
     pub situation: SituationChange,
 }
 
@@ -67,20 +67,20 @@ pub struct TaskFacts {
 pub struct ModelCall {
     /// The model.
     pub connection: Connection,
-    /// How to fold for it.
+    /// The fold settings for the model.
     pub setup: FoldSetup,
     /// The request without its messages.
     pub frame: RequestFrame,
-    /// How the layered state of the task is shown.
+    /// The settings for showing the layered state of the task.
     pub layers: LayersConfig,
-    /// What the calls of the reply are judged by, if there is a policy.
+    /// The rules that check the calls of the reply, if there is a policy.
     pub tools: Option<TurnTools>,
     /// The runtime of its calls: the connection works until this is dropped.
     pub runtime: CallRuntime,
 }
 
 impl ModelCall {
-    /// Finds the provider and the settings. Errors come before anything is stored.
+    /// Finds the provider and the settings. Errors are returned before anything is stored.
     pub fn new(
         contexts: &Contexts,
         config: &Config,
@@ -91,7 +91,7 @@ impl ModelCall {
         ModelCall::with_signals(contexts, config, call, facts, OnSignal::CancelCall, json)
     }
 
-    /// As [`ModelCall::new`], and says what signals do to calls.
+    /// Like [`ModelCall::new`], with the effect of signals on calls.
     pub fn with_signals(
         contexts: &Contexts,
         config: &Config,
@@ -194,7 +194,7 @@ fn frame(call: &CallArgs, setup: &FoldSetup, connection: &Connection) -> Request
     frame
 }
 
-/// Adds the tools that the model may see; returns what its calls are judged by.
+/// Adds the tools that the model may see; returns the rules that check its calls.
 fn add_tools(
     frame: &mut RequestFrame,
     config: &Config,

@@ -1,4 +1,4 @@
-//! `infold models`: the table of models, and what holds for one of them.
+//! `infold models`: the table of models, and the values that apply to one of them.
 
 use clap::Args;
 use infold::config::ProfileRequest;

@@ -56,7 +56,7 @@ impl Output {
         !self.plain
     }
 
-    /// Returns standard output, for bytes that others write.
+    /// Returns standard output, for bytes that other code writes.
     pub fn writer(&mut self) -> &mut dyn Write {
         &mut self.to
     }

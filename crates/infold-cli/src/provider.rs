@@ -87,7 +87,7 @@ fn list(config: &Config, out: &mut Output) -> CliResult {
     out.table(head, rows, &[])
 }
 
-/// Returns where the address of a provider was set; none if it is the API's own.
+/// Returns the place where the address of a provider was set; `None` if it is the API's default.
 fn address_origin(provider: &Provider) -> Option<String> {
     let set = provider.base_url.as_ref();
     set.map(|set| set.origin.to_string())

@@ -79,7 +79,7 @@ fn no_match(found: &Redaction) -> CliError {
     }
 }
 
-/// Returns an error if matches were left that span several texts of a message.
+/// Returns an error if matches remain that span several texts of a message.
 fn spanned(found: &Redaction) -> Option<CliError> {
     let seqs: Vec<String> = found.spanned.iter().map(ToString::to_string).collect();
     let noun = match seqs.as_slice() {
@@ -98,7 +98,7 @@ fn spanned(found: &Redaction) -> Option<CliError> {
 const WHERE_MATCHES_STAY: &str =
     "in ids, roles, types, names and positions, which pair and place messages";
 
-/// Prints what was redacted, or would be.
+/// Prints a redaction that was made or would be.
 fn print_redaction(id: Uuid, redaction: &Redaction, is_done: bool, out: &mut Output) -> CliResult {
     if out.is_json() {
         out.object(&describe(redaction))?;

@@ -12,7 +12,7 @@ use crate::steps::short;
 /// A tool call of a reply.
 pub struct ReplyCall {
     call: ToolCall,
-    /// Its arguments as JSON text, possibly incomplete.
+    /// The call's arguments as JSON text, possibly incomplete.
     arguments: String,
     /// The model finished writing it.
     complete: bool,
@@ -29,7 +29,7 @@ impl ReplyCall {
     }
 }
 
-/// Returns the calls of a reply that wait for results; it ended with `stop`, if that is known.
+/// Returns the calls of a reply that wait for results; `stop` is the reason that it ended, if known.
 pub fn waiting_calls(
     writer: &Writer,
     reply: Span,
@@ -103,7 +103,8 @@ pub fn print_waiting(calls: &[ReplyCall], task: &str) {
     }
 }
 
-/// Prints which calls the policy for tools refused; `has_others` says whether results of others are still to come.
+/// Prints the calls that the policy for tools refused; `has_others` says whether results of other calls are still to
+/// come.
 pub fn print_refused(refusals: &[RefusalLine], task: &str, has_others: bool) {
     for refusal in refusals {
         say(false, &refusal.told);

@@ -79,13 +79,13 @@ struct LeasedTask {
     id: Uuid,
     owner: String,
     mode: EndMode,
-    /// Whether a person let its model run commands.
+    /// Whether a person allowed the model to run commands.
     allows_commands: bool,
-    /// Whether the files of the workspace are kept after each step that may have changed them.
+    /// Whether a snapshot of the workspace is taken after each step that may have changed files.
     keeps_files: bool,
 }
 
-/// A task that is open for writing, and whose lease is kept.
+/// A task that is open for writing, with its lease.
 struct OpenedTask {
     lease: LeaseKeeper,
     writer: Writer,
@@ -158,7 +158,7 @@ fn start(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Output)
         .map_err(|error| error.about(&short(&id.to_string())).of(&id.to_string()))
 }
 
-/// Goes on with a task in the foreground.
+/// Resumes a task in the foreground.
 fn resume(
     contexts: &Contexts,
     config: &Config,
@@ -219,7 +219,7 @@ fn not_claimed(contexts: &Contexts, id: Uuid) -> CliResult<CliError> {
     Ok(CliError::usage(text).hint(hint))
 }
 
-/// Carries a task out; whatever goes wrong before the loop begins leaves it paused, for whoever goes on.
+/// Carries a task out; an error before the loop begins leaves it paused, so that it can be resumed.
 fn run_in_foreground(
     contexts: &Contexts,
     config: &Config,
@@ -234,7 +234,7 @@ fn run_in_foreground(
     if let Err(error) = &ran {
         let reason = error.text().to_owned();
         let end = RunEnd::Paused { reason };
-        // The error is the one to tell; without this, the lease expires.
+        // The first error is the one to report; without this call the lease expires.
         let _ = end.conclude_unopened(contexts, task.id, &task.owner);
     }
     ran
@@ -263,7 +263,8 @@ fn run_claimed(
     };
     let opened = match OpenedTask::open(contexts, config, &task, out.is_json()) {
         Err(error) if is_held(&error) => {
-            // A process that lost its lease still has the task open: it is stopped, or very slow. That is no attempt.
+            // A process that lost its lease still has the task open: it is stopped, or very slow. That does not count
+            // as an attempt.
             let wait = SignedDuration::try_from(config.work.lease()).unwrap_or_default();
             let back = Return::Deferred {
                 not_before: Timestamp::now() + wait,
@@ -284,7 +285,7 @@ fn run_claimed(
     );
     let ran = opened.and_then(|opened| carry_out(contexts, config, &task, opened, call?, out));
     if let Err(error) = &ran {
-        // What went wrong before the loop began counts as an attempt.
+        // An error before the loop began counts as an attempt.
         let end = RunEnd::failed_attempt(error.text().to_owned(), args.attempt, &config.work);
         report_end(contexts, config, id, &end, out.is_json());
         end.conclude_unopened(contexts, id, &task.owner)?;
@@ -322,7 +323,7 @@ fn task_call(
     Ok(call)
 }
 
-/// Makes the model call a tool with each reply, if that was asked for.
+/// Requires a tool call in each reply, if that was requested.
 fn require_calls(args: &RunArgs, call: &mut ModelCall, json: bool) {
     if !args.require_calls {
         return;
@@ -395,7 +396,7 @@ fn carry_out(
             (end, Some(error))
         }
     };
-    // Before the task ends, so that whoever goes on after a crash tells it.
+    // The source hears of the end before the task ends: after a crash, resuming the task reports it again.
     if let Some(source) = &mut source {
         source.end(&end);
     }
@@ -406,7 +407,7 @@ fn carry_out(
     }
 }
 
-/// Prints how the task ended, and what it took.
+/// Prints the task's end, and its usage.
 fn report(
     contexts: &Contexts,
     id: Uuid,

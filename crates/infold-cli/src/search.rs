@@ -81,7 +81,7 @@ pub fn run(contexts: &Contexts, args: &SearchArgs, out: &mut Output) -> CliResul
             print_hit(hit, out)?;
         }
     }
-    // Flush first: what is said of the answer belongs below it.
+    // Flush first: notes about the answer belong below it.
     out.finish()?;
     if answer.hits.is_empty() {
         note(out.is_json(), query.describe(&answer));

@@ -66,7 +66,7 @@ pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Output) -> CliRes
     }
 }
 
-/// Removes what derived files repeat of the log: redacting the log redacts them too.
+/// Removes secrets in files derived from the log: redacting the log redacts them too.
 fn remove_derived(found: &mut Vec<StoredSecret>) {
     const DERIVED_FILES: [&str; 3] = ["current.jsonl", "summaries.jsonl", "tools.jsonl"];
     let is_derived = |secret: &StoredSecret| DERIVED_FILES.contains(&secret.file.as_str());
@@ -101,7 +101,7 @@ fn print_secrets(task: Option<Uuid>, found: &[StoredSecret], out: &mut Output) -
                 )
             }
         });
-        // What is left of a task that was removed or never came to be has no messages to redact.
+        // The remains of a task that was removed or never completed have no messages to redact.
         let is_left = task.is_none() && file.contains("/.");
         let command = command.or_else(|| is_left.then(|| "infold doctor --repair".to_owned()));
         if out.is_json() {

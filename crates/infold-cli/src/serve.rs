@@ -217,7 +217,7 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> CliResult<
     code
 }
 
-/// Returns the configuration with the workspace of the agent, if its files are to be kept.
+/// Returns the configuration with the workspace of the agent, if checkpoints are on.
 fn wrapped_config(contexts: &Contexts, config: &Config, keeps_files: bool) -> CliResult<Config> {
     let mut config = config.clone();
     config.serve.checkpoints = None;

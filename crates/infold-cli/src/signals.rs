@@ -1,4 +1,5 @@
-//! What the system may do to this process: signals that end it, the limit of file sizes, and who may look into it.
+//! The system's influence on this process: signals that end it, the limit of file sizes, and protection from being
+//! traced.
 
 use std::io;
 use std::sync::Arc;
@@ -11,20 +12,20 @@ use crate::error::{CliError, CliResult, Exit};
 
 /// Makes a write beyond the limit of file sizes (`ulimit -f`) fail instead of ending the process.
 ///
-/// Any handler does that. Unlike an ignored signal it is not inherited by the commands that are started.
+/// A handler is enough. Unlike an ignored signal it is not inherited by child processes.
 pub fn handle_file_size_limit() {
     let signal = rustix::process::Signal::XFSZ.as_raw();
     // Without a handler the process ends during a write, which loses nothing that was acknowledged.
     let _ = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)));
 }
 
-/// Keeps what this process holds in memory, keys too, from other processes of the same user: they cannot read its
-/// environment in `/proc`, nor trace it. The processes of an administrator can.
+/// Protects the memory of this process, keys included, from other processes of the same user: they can neither read its
+/// environment in `/proc` nor trace it. The processes of an administrator can.
 pub fn hide_memory() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // Where a system forbids even this, it is as it would be without.
+        // If a system forbids the call, the process simply stays unprotected.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
@@ -62,7 +63,7 @@ impl StopSignals {
     }
 }
 
-/// Remembers that a signal asked the command to end.
+/// Records that a signal asked the command to end.
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {

@@ -15,12 +15,12 @@ use crate::error::{CliError, CliResult};
 use crate::fetch::open_source;
 use crate::output::note;
 
-/// The source of a task. What cannot be told there is a note: the task goes on.
+/// The source of a task. A report that fails becomes a note: the task continues.
 pub struct SourceReport {
     source: Source,
     at: TaskRef,
     task: Uuid,
-    /// What the task was made of.
+    /// The revision of the source that the task was made from.
     revision: Option<String>,
     runtime: Runtime,
     is_json: bool,
@@ -97,8 +97,7 @@ impl SourceReport {
     }
 }
 
-/// Comments the result of a task that ended without its loop having ended it, where it came from. What cannot be told is
-/// a note.
+/// Comments the result of a task at its source, for a task that its loop did not end itself. A failure becomes a note.
 pub fn report_end(contexts: &Contexts, config: &Config, task: Uuid, end: &RunEnd, json: bool) {
     if !matches!(end, RunEnd::Failed { .. }) {
         return;

@@ -21,11 +21,11 @@ use crate::task_lock::acquire;
 
 /// A task opened for writing.
 pub struct WritableTask {
-    /// Its id.
+    /// The task's id.
     pub id: Uuid,
-    /// Its short name, for hints.
+    /// The task's short name, for hints.
     pub name: String,
-    /// Its writer.
+    /// The task's writer.
     pub writer: Writer,
 }
 
@@ -41,7 +41,7 @@ pub fn open(contexts: &Contexts, task: &str, json: bool) -> CliResult<WritableTa
     })
 }
 
-/// Shortens an id to what a user would type.
+/// Shortens an id to the form that users type.
 pub fn short(task: &str) -> String {
     task.chars().take(8).collect()
 }
@@ -58,7 +58,7 @@ pub fn take(
     take_with(contexts, (hooks, &files), task, step, out)
 }
 
-/// As [`take`], with what is to become of files.
+/// Like [`take`], with the handling of files.
 fn take_with(
     contexts: &Contexts,
     (hooks, files): (&Hooks, &FileHistory),
@@ -104,10 +104,10 @@ pub fn print_step(
     )
 }
 
-/// So many files are named on standard error.
+/// The most files that are named on standard error.
 const MAX_NAMED_FILES: usize = 20;
 
-/// Names the files that were put back, and those that were left as they are.
+/// Names the files that were restored, and those that were left as they are.
 fn print_files(files: &RestoreReport, json: bool) {
     for text in &files.notes {
         note(json, text);

@@ -158,7 +158,7 @@ fn path_end(path: &str) -> String {
     format!("…{}", &end[from..])
 }
 
-/// Returns the title of a task, or else what it was created for.
+/// Returns the title of a task, or else its purpose.
 pub(super) fn title(row: &TaskRow) -> String {
     match &row.title {
         Some(title) => join([Some(title.clone()), row.error_message.clone()]),
@@ -166,7 +166,7 @@ pub(super) fn title(row: &TaskRow) -> String {
     }
 }
 
-/// Returns what a task was created for, as far as its row says.
+/// Returns the purpose of a task, as far as its row has it.
 fn purpose(row: &TaskRow) -> Option<String> {
     let source = [
         &row.task_source,

@@ -1,4 +1,4 @@
-//! `infold tools`: which tools a model may see and why, and what it was shown and refused.
+//! `infold tools`: the tools that a model may see, with the reasons, and those it was shown and refused.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub struct ProjectArgs {
     explain: bool,
 }
 
-/// A reason is not cut before this: it is what the command is asked for.
+/// The length up to which reasons are never cut: they are the purpose of the command.
 const MAX_LINE_CELLS: usize = 1000;
 
 /// `infold tools`
@@ -115,9 +115,9 @@ fn project(
 
 /// The tools of a call, under the policy if there is one.
 pub struct CallTools {
-    /// The list of those that the model may see; none if it may see none.
+    /// The list of the tools that the model may see; `None` if there are none.
     pub shown: Option<Vec<u8>>,
-    /// What its calls are judged by.
+    /// The rules that check its calls.
     pub policy: Option<TurnTools>,
 }
 

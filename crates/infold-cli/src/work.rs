@@ -100,7 +100,7 @@ pub fn run(
     printed
 }
 
-/// Prints what happens; with `--json` the end of each task as an object.
+/// Prints events; with `--json` the end of each task as an object.
 fn tell(
     contexts: &Contexts,
     config: &Config,

@@ -1,6 +1,6 @@
-//! Addresses of providers that the environment names, as the tools of providers read them; and what of a provider's error is shown.
-//!
-//! Whatever goes wrong here reaches no other machine: requests that leave it are sent to a proxy that nobody runs.
+//! The addresses of providers in the environment, read as the providers' own tools read them; and the parts of a
+//! provider's error that are shown. A failing test reaches no other machine: requests that leave this one go to a proxy
+//! that does not run.
 
 mod common;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const KEY: &str = "sk-our-very-own-key-0123456789";
 
-/// A command that cannot reach anything but this machine.
+/// Returns a command that cannot reach other machines.
 fn command(home: &Home, line: &str, variables: &[(&str, &str)]) -> Command {
     let mut command = home.command(line);
     for name in ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"] {
@@ -89,7 +89,7 @@ fn a_configured_address_comes_before_that_of_the_environment() {
     let nowhere = [("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")];
     let ran = run(&home, "ask new hello --window 32k", &nowhere);
     assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
-    // Without an address of its own it goes where the environment says, and another API does not.
+    // Without a configured address the provider has that of the environment, and another API does not.
     home.config("llm: {openai: {model: m}}\n");
     let variables = [("OPENAI_BASE_URL", &*url)];
     let ran = run(&home, "ask new hello --window 32k", &variables);

@@ -1,4 +1,4 @@
-//! What `infold ask`, `send` and `provider` say, and what they send.
+//! The output of `infold ask`, `send` and `provider`, and the requests that they send.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn home(server: &Server, api: &str, model: &str, more: &str) -> Home {
     home
 }
 
-/// What was posted last to be answered.
+/// Returns the last request for a reply.
 fn posted(server: &Server) -> String {
     let asks = |path: &str| path.ends_with("/chat") || path.ends_with("/messages");
     let all = server.requests();
@@ -59,7 +59,7 @@ fn ollama_is_told_a_window_only_if_somebody_chose_it() {
     let plain = home(&server, "ollama", "llama3.1", "");
     assert!(run(&plain, "ask new hello").contains(assumed));
     assert!(!posted(&server).contains("num_ctx"), "{}", posted(&server));
-    // Now it is loaded, and the server says with what.
+    // Now the model is loaded, and the server reports its window.
     assert!(!run(&plain, "ask new hello").contains(assumed));
     assert!(!posted(&server).contains("num_ctx"));
     run(&plain, "ask new hello --window 9k");
@@ -67,7 +67,7 @@ fn ollama_is_told_a_window_only_if_somebody_chose_it() {
     let set = home(&server, "ollama", "llama3.1", ", context_length: 6000");
     run(&set, "ask new hello");
     assert!(posted(&server).contains(r#""num_ctx":6000"#));
-    // What the model was made with is what it runs with.
+    // A model with a window of its own runs with that window.
     let server = Server::start(Script::new().model(Model::window(7_000)));
     let made = home(&server, "ollama", "llama3.1", "");
     assert!(!run(&made, "ask new hello").contains(assumed));
@@ -112,7 +112,7 @@ fn a_script_learns_of_calls_with_their_arguments() {
 
 #[test]
 fn a_call_that_was_cut_off_is_not_to_be_run() {
-    // Where arguments are an object, what is none is kept in one.
+    // If arguments have to be an object, other arguments are wrapped in one.
     let wrapped = r#"{"_arguments":"{\"path\":\"/ho"}"#;
     let bare = r#"{"path":"/ho"#;
     for (api, begun) in [

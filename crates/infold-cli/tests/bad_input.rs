@@ -1,4 +1,4 @@
-//! What is refused, and how: one error, one hint, the right exit code, and nothing changed.
+//! Refusals: one error, one hint, the right exit code, and nothing changed.
 
 mod common;
 
@@ -27,9 +27,9 @@ fn with_task() -> Home {
     home
 }
 
-/// Runs commands that must be refused, and returns what they said.
+/// Runs commands that must be refused, and returns their output.
 ///
-/// Each says one error and one hint, in JSON the same, and changes nothing.
+/// Each prints one error and one hint, the same in JSON, and changes nothing.
 fn refused(home: &Home, story: &str) -> String {
     let lines = story.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| refused_with(home, line, b"")).collect()
@@ -476,8 +476,8 @@ fn a_second_writer() {
 fn a_directory_that_is_write_protected() {
     let home = with_task();
     let program = home.path().join("infold");
-    // Not by our own hand: a test that starts a process at that moment would inherit
-    // the open file, and a program that is open for writing cannot be started.
+    // Not copied by this process: a test that starts a process at that moment would inherit the open file, and a
+    // program that is open for writing cannot be started.
     run("cp", &[Path::new(env!("CARGO_BIN_EXE_infold")), &program]);
     chmod(&home.path(), 0o755);
     let root = is_root();
@@ -584,7 +584,7 @@ fn a_registry_of_a_newer_version() {
     let home = with_task();
     let path = home.contexts().join("tasks.db");
     let mut bytes = fs::read(&path).expect("it is there");
-    // Where SQLite keeps what `PRAGMA user_version` says.
+    // The place of `PRAGMA user_version` in SQLite's header.
     bytes[60..64].copy_from_slice(&99u32.to_be_bytes());
     fs::write(&path, bytes).expect("it can be written");
     assert_snapshot!(refused(&home, "
@@ -809,7 +809,7 @@ fn what_is_not_messages() {
     ! hint: name the file with the messages, or - for standard input
     [2]
     "#);
-    // The same from a pipe, where it cannot be read twice.
+    // The same from a pipe, which cannot be read twice.
     assert_snapshot!(refused_with(&home, "task push T1", b"\x89PNG\r\n\x1a\n"), @r#"
     $ infold task push T1
     ! error: line 1, message 1: invalid UTF-8 at byte 0
@@ -1044,7 +1044,7 @@ fn a_reader_that_went_away() {
             .spawn()
             .expect("the command starts");
         let mut first = String::new();
-        // As `head -1` does: one line, and then nobody reads any more.
+        // Like `head -1`: reads one line and closes the pipe.
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
         lines.read_line(&mut first).expect("a line");
         drop(lines);

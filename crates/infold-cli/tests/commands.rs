@@ -1,4 +1,4 @@
-//! What each command does and says, told as sessions at a terminal.
+//! The effects and the output of each command, as terminal sessions.
 
 mod common;
 
@@ -652,7 +652,7 @@ fn rewinding_goes_to_a_time() {
     ");
 }
 
-/// Makes the messages of a task those of 2001, and forgets what was derived from them.
+/// Dates the messages of a task to 2001, and removes the files derived from them.
 fn long_ago(dir: &std::path::Path) {
     let path = dir.join("messages.jsonl");
     let text = std::fs::read_to_string(&path).expect("it is there");
@@ -1127,7 +1127,7 @@ fn what_was_pushed_comes_back_byte_for_byte() {
         assert!(line.ends_with(&format!(",\"message\":{odd}}}")), "{line}");
     }
     assert_eq!(recalled.split_terminator('\n').count(), ODD.len());
-    // So does what another task inherits, and what was pushed again.
+    // So do the messages that another task inherits, and a repeated push.
     home.file("again.jsonl", &raw);
     home.tell("fork T1\ntask new\ntask push T3 again.jsonl");
     for task in ["T2", "T3"] {
@@ -1385,7 +1385,7 @@ fn hooks_are_asked_and_told_of_folds_by_hand() {
     assert_eq!(steps(&told("before")), ["condense", "truncate"]);
     assert_eq!(steps(&told("after")), ["condense", "truncate"]);
     assert_eq!(told("after")[0]["outcome"]["fold"], "e1");
-    // One that ends badly keeps the fold from being made.
+    // A hook that fails prevents the fold.
     home.config("hooks: {before_fold: 'echo not today >&2; false'}\n");
     insta::assert_snapshot!(home.tell("truncate T1\ncondense T1 2..7 --text config.yaml\nfolds T1"), @"
     $ infold truncate T1

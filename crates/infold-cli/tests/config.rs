@@ -1,4 +1,4 @@
-//! What the configuration changes, and how `config` and `models` tell of it.
+//! The effects of the configuration, and its description by `config` and `models`.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn with(config: &str) -> Home {
     home
 }
 
-/// As [`Home::tell`], one command with these variables set.
+/// Like [`Home::tell`], for one command with these variables set.
 fn told(home: &Home, variables: &[(&str, &str)], line: &str) -> String {
     let mut command = home.command(line);
     command.envs(variables.iter().copied());
@@ -278,7 +278,7 @@ fn the_file_of_another_program_is_passed_over() {
     ! error: config.yaml:2: `plugins` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact, recall, layers, sources, work
     [2]
     ");
-    // One's own is found at home then.
+    // The user's own file is then in the home directory.
     let dir = home.path().join(".config/infold");
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("config.yaml"), "hooks: {after_fold: ./tell}\n").unwrap();

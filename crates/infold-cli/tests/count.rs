@@ -1,4 +1,4 @@
-//! `infold count` says how many tokens there are, of whatever it is given.
+//! `infold count` prints the number of tokens of any input.
 
 mod common;
 

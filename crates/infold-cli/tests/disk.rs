@@ -1,5 +1,5 @@
-//! A failing disk under the command: samples of what `scripts/sweep-faults`, `power-cuts` and `fuzz-store` try, and
-//! proof that they find out a command that does not keep its promises.
+//! A failing disk under the command: samples of the checks in `scripts/sweep-faults`, `power-cuts` and `fuzz-store`,
+//! and proof that they detect a command that breaks its promises.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +14,7 @@ fn infold() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_infold"))
 }
 
-/// Where calls cannot be intercepted there is nothing to try.
+/// If calls cannot be intercepted, nothing is checked.
 fn tried(report: Result<CheckReport, String>) -> Option<CheckReport> {
     match report {
         Err(why) if cfg!(not(target_os = "linux")) => {
@@ -81,7 +81,7 @@ fn a_sample_of_damage_is_answered_and_repaired() {
     }
 }
 
-/// A command that breaks promises: a script that runs the real one, and lies.
+/// A command that breaks promises: a script around the real one.
 struct Liar {
     dir: TempDir,
 }
@@ -109,7 +109,7 @@ fn only(names: &str) -> Only {
     only
 }
 
-/// What was wrong with runs whose name begins so.
+/// Returns the kinds of flaws in the runs whose name begins with `run`.
 fn kinds(report: &CheckReport, run: &str) -> Vec<Flaw> {
     let findings = report.findings.iter();
     let of_run = findings.filter(|finding| finding.run.starts_with(run));
@@ -121,8 +121,8 @@ fn kinds(report: &CheckReport, run: &str) -> Vec<Flaw> {
 
 #[test]
 fn a_command_that_lies_when_the_disk_fails_is_found_out() {
-    // While a fault is injected: says that it is done and does nothing, does it and says that nothing was changed,
-    // drops the last message, aborts.
+    // While a fault is injected: reports success without doing anything, reports failure after a change, drops the last
+    // message, aborts.
     let liar = Liar::new(
         r#"
         if [ "$SHIM_MODE" = fault ]; then

@@ -1,4 +1,4 @@
-//! `infold eval`, told as sessions at a terminal.
+//! `infold eval`, as terminal sessions.
 
 mod common;
 
@@ -127,7 +127,7 @@ fn parsed(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("JSON")
 }
 
-/// The same session as an agent keeps it that wrote a summary in the middle.
+/// The same session as recorded by an agent that wrote a summary in the middle.
 fn condensed(rounds: usize) -> String {
     let mut out = json!({"type": "session", "version": 3, "id": "s", "cwd": "/code"}).to_string();
     let mut entries = 1;
@@ -169,7 +169,7 @@ fn every_stand_in_is_tried_at_every_size() {
     let home = home();
     home.file("agent.jsonl", condensed(30));
     let told = home.tell("eval agent.jsonl long.jsonl --sizes 100,1k --window 4k");
-    // What each keeps is measured elsewhere: this is about what is printed.
+    // Other tests check the measured figures; this one checks the output.
     let starts = told.lines().map(|line| match line.split_once("  ") {
         Some((start, _)) => start,
         None => line,

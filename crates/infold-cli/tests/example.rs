@@ -1,4 +1,4 @@
-//! The bundled session is what its generator prints, and says what a session says.
+//! The bundled session is the output of its generator, and has the properties of a real session.
 
 #[path = "../examples/session/story/mod.rs"]
 mod story;
@@ -23,7 +23,7 @@ fn bundled_session_is_what_the_generator_prints() {
     );
 }
 
-/// Each call has its result in the next message, except for the one that was interrupted.
+/// Each call has its result in the next message, except for the interrupted one.
 #[test]
 fn one_call_is_without_a_result() {
     let messages: Vec<Value> = BUNDLED

@@ -1,4 +1,4 @@
-//! `fold`, `manage` and `condense` as a person meets them, on good input and bad.
+//! `fold`, `manage` and `condense` on good and bad input.
 
 mod common;
 
@@ -9,7 +9,7 @@ fn said(role: &str, text: &str) -> String {
     common::said(role, text).trim_end().to_owned()
 }
 
-/// A conversation of so many turns with tools.
+/// A conversation of `turns` turns with tools.
 fn session(turns: usize, size: usize) -> String {
     let mut lines = vec![said("user", "fix the build in src/parser.rs")];
     for at in 0..turns {
@@ -29,7 +29,7 @@ fn session(turns: usize, size: usize) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What was told on standard error, without the time it took.
+/// Returns the lines on standard error, without the time.
 fn told(home: &Home, line: &str, input: &[u8]) -> String {
     let mut ran = home.run(line, input);
     ran.stdout.clear();
@@ -468,14 +468,14 @@ fn a_hook_that_refuses_a_fold_that_has_to_be_made_is_a_no() {
     );
     let (stdout, _) = told("manage T1 --window 8k", 1);
     assert!(stdout.starts_with("nothing folded: "), "{stdout}");
-    // All of the view is printed, of each file.
+    // The whole view of each file is printed.
     let lines = session(120, 20).lines().count();
     let (stdout, _) = told("fold session.jsonl session.jsonl --window 8k", 1);
     assert_eq!(
         stdout.lines().filter(|line| !line.is_empty()).count(),
         2 * lines
     );
-    // A view that still fits can be sent, whatever the hook says.
+    // A view that still fits can be sent, whatever the hook returns.
     let (_, stderr) = told("manage T1 --window 1000k --force", 0);
     assert!(!stderr.contains("error"), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! What `infold gain` says that folding saved.
+//! The savings of folding as `infold gain` reports them.
 
 mod common;
 
@@ -7,7 +7,7 @@ use infold_testkit::{Script, Server, Step};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-/// A server that counts what it is sent, and says the same whatever it is asked.
+/// A server that counts its requests' tokens, and gives the same reply to each.
 fn server() -> Server {
     Server::start(Script::decide(|_| Step::say("fine")))
 }
@@ -23,7 +23,7 @@ fn home(server: &Server, window: u64) -> Home {
     home
 }
 
-/// Asks so many long questions about one task; returns how many tokens the provider reported for the requests.
+/// Asks this many long questions in one task; returns the tokens that the provider reported for the requests.
 fn ask(home: &Home, questions: usize, summarizer: &str) -> u64 {
     let words = "alpha river stone seven green apple house table ".repeat(40);
     let mut sent = 0;

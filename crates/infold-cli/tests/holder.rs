@@ -51,7 +51,7 @@ fn server(home: &Home, status: &'static str) -> JoinHandle<(String, File)> {
             request += &format!("{line}\n");
         }
         if status.starts_with("204") {
-            // It may take a moment until all is closed.
+            // Closing may take a moment.
             std::thread::sleep(std::time::Duration::from_millis(50));
             lock.set_len(0).expect("closed in good order");
             lock.unlock().expect("let go");
@@ -122,7 +122,7 @@ fn a_server_that_does_not_let_go_is_named() {
     ");
     // Closing it is not enough: a process that another test starts has a copy for a moment.
     lock.1.unlock().expect("let go");
-    // Nobody is there any more, but the lock is held.
+    // The holder's server is gone, but the lock is held.
     let _lock = held(&home, "http://127.0.0.1:1");
     assert_eq!(home.run("pin T1 2", b"").code, 3);
 }

@@ -1,4 +1,4 @@
-//! `metadata.json` says what held when a task was made, and what of it was chosen.
+//! `metadata.json` has the settings at the time a task was made, and which of them were chosen.
 
 mod common;
 
@@ -48,7 +48,7 @@ fn the_configuration_counts_and_goes_on_counting() {
     let chosen = config(&home, "T2");
     assert_eq!(chosen["context_length"], 32_000);
     assert_eq!(chosen.get("assumed"), None);
-    // What was not chosen is what the configuration says now.
+    // Values that were not chosen follow the present configuration.
     home.config("profiles: {default: {window: 5000}}\n");
     let texts: Vec<String> = (0..80)
         .map(|at| format!("{at} {}", "word ".repeat(70)))
@@ -104,7 +104,7 @@ fn tools_of_pushed_and_imported_conversations_are_recorded() {
     home.file("talk.jsonl", TOOLS);
     home.tell("task new --wire anthropic\nimport talk.jsonl\ntask new --wire anthropic");
     home.fed("task push T1 --key k", TOOLS);
-    // What is repeated is recorded once.
+    // A repeated push is recorded once.
     home.fed("task push T1 --key k", TOOLS);
     // A result may come with a later push than its call.
     for line in TOOLS.lines() {

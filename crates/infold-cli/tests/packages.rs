@@ -1,4 +1,4 @@
-//! The manifests of all packages name the same version, and scripts/package packs what there is.
+//! The manifests of all packages have the same version, and scripts/package packs all files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn crates_that_are_published_depend_on_published_ones_of_this_version() {
         let (name, value) = line.split_once(" = ").expect("a dependency");
         let manifest = read(&format!("crates/{name}/Cargo.toml"));
         let is_published = !manifest.contains("publish = false");
-        // One with a version would have to be published for the others' tests.
+        // A dependency with a version would have to be published for the others' tests.
         let has_version = value.contains(&format!("version = \"{VERSION}\""));
         assert_eq!(is_published, has_version, "{name}");
     }

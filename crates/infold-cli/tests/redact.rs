@@ -1,4 +1,4 @@
-//! `infold redact` as people meet it.
+//! `infold redact` in typical use.
 
 mod common;
 
@@ -199,7 +199,7 @@ fn what_cannot_be_redacted_is_told() {
 
 #[test]
 fn an_import_is_exported_with_markers_in_it() {
-    // One that is kept record for record, one whose messages are written in another form.
+    // A transcript that is stored record by record, and one whose messages are converted.
     let claude = format!(
         "{}\n{}\n",
         serde_json::json!({"type": "user", "uuid": "a", "sessionId": "s", "timestamp": "2026-01-01T00:00:00.000Z",
@@ -295,7 +295,7 @@ fn a_match_in_the_name_of_a_tool_is_told() {
     ");
 }
 
-/// What stands where records and messages are tied together.
+/// Returns whether a member ties records and messages together.
 fn is_structure(name: &str) -> bool {
     let names = "role type name tool_name status id uuid subtype record_type toolName timestamp startTime lastUpdated";
     let ends = ["_id", "_ids", "Id", "ID", "Uuid", "UUID"];
@@ -320,7 +320,8 @@ fn contents(json: &serde_json::Value, is_data: bool, take: &mut dyn FnMut(&str))
     }
 }
 
-/// The values of a transcript: one a line, or one document. Those with half a surrogate pair are left out.
+/// Returns the values of a transcript: one on each line, or one document. Those with half a surrogate pair are left
+/// out.
 #[track_caller]
 fn values(text: &str, what: &str) -> Vec<serde_json::Value> {
     let lines: Vec<&str> = text
@@ -342,7 +343,7 @@ fn values(text: &str, what: &str) -> Vec<serde_json::Value> {
         .collect()
 }
 
-/// Redacts a transcript that was imported: what is exported is one that can be imported again, without what went.
+/// Redacts an imported transcript: the export can be imported again, without the redacted texts.
 fn check_import(name: &str, transcript: &[u8], how: &[&str]) {
     let home = Home::new();
     home.file("in.jsonl", transcript);
@@ -391,7 +392,7 @@ const WAYS: [&[&str]; 10] = [
     &["--pattern", r"content|message|uuid|payload|parts|user"],
 ];
 
-/// A session of Claude Code in which each result says in numbers, names and booleans what its message says.
+/// A session of Claude Code in which each result repeats its message in numbers, names and booleans.
 fn claude_session() -> String {
     let results = [
         ("port 48231", r#"{"port":48231}"#),
@@ -434,7 +435,7 @@ fn what_an_import_kept_is_redacted_value_by_value() {
         &["--pattern", "[\":,{}]"],
         &["--pattern", "u00"],
         &["--pattern", r"\d+"],
-        // It matches its own marker, so only the form of what is left is looked at.
+        // The pattern matches its own marker, so only the form of the remaining text is checked.
         &["--pattern", ".", "1..12"],
     ];
     for how in ways.into_iter().chain(WAYS) {

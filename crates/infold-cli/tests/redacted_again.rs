@@ -1,4 +1,4 @@
-//! What `infold redact` and `infold doctor` say of secrets is true when it is done.
+//! The statements of `infold redact` and `infold doctor` about secrets are true after the command.
 
 mod common;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const SECRET: &str = "sk-wyvern7741";
 
-/// Put together here, so that no secret stands in the repository.
+/// Put together here, so that the repository contains no secret.
 fn github() -> String {
     ["gh", "p_", "Zq7Rk2Xv9Lm4Tb8Nc3Wd6Hf1Gj5Ps0YtEuAi"].concat()
 }
@@ -164,7 +164,7 @@ fn what_a_killed_process_left_has_a_command_that_removes_it() {
     let dir = home.running("T1");
     let left = dir.with_file_name(format!(".{}", home.task("T1")));
     fs::rename(&dir, &left).expect("hidden");
-    // It has no row yet.
+    // The task has no row yet.
     fs::remove_file(home.contexts().join("tasks.db")).expect("removed");
     let found = home.objects("doctor --secrets");
     assert!(!found.is_empty());

@@ -1,4 +1,4 @@
-//! `infold doctor --secrets` finds secrets wherever they lie, and `redact: true` keeps them from lying anywhere.
+//! `infold doctor --secrets` finds secrets in any file, and `redact: true` keeps them out of all files.
 
 mod common;
 
@@ -10,7 +10,7 @@ use infold_testkit::{Answer, Script, Server, Step};
 use insta::assert_snapshot;
 use serde_json::json;
 
-/// Put together here, so that no secret stands in the repository.
+/// Put together here, so that the repository contains no secret.
 fn aws() -> String {
     ["AKIA", "QYLPMN5H", "HHFPZAM2"].concat()
 }
@@ -211,7 +211,7 @@ fn a_line_without_end_and_bytes_that_are_no_text_are_looked_at() {
     home.file("talk.jsonl", talk(&["hi", "hello"]));
     home.tell("task new\ntask push T1 talk.jsonl");
     let torn = format!("contexts/running/{}/torn-messages-1", home.task("T1"));
-    // Longer than a message can be, with a secret where it is cut to be read.
+    // Longer than a message can be, with a secret at the boundary of two reads.
     let mut bytes = vec![b'x'; (80 << 20) - 10];
     bytes.extend_from_slice(b" ");
     bytes.extend_from_slice(aws().as_bytes());
@@ -328,7 +328,7 @@ fn what_is_asked_and_answered_is_kept_without_secrets_and_asked_with_them_replac
         let question = format!("look at {}", aws());
         let ran = home.run(&format!("ask new '{question}' --tools tools.json"), b"");
         assert_eq!(ran.code, 0, "{api}: {}", home.transcript(&ran));
-        // The terminal is told what was said.
+        // The terminal gets the original text.
         assert!(
             String::from_utf8_lossy(&ran.stdout).contains(&github()),
             "{api}"
@@ -343,7 +343,7 @@ fn what_is_asked_and_answered_is_kept_without_secrets_and_asked_with_them_replac
             "{api}: tools are sent as they are"
         );
         is_clean(&home);
-        // It fails, and its request stays.
+        // The call fails, and its request stays.
         let home_task = home.contexts().join("running");
         let id = fs::read_dir(home_task)
             .expect("tasks")

@@ -1,4 +1,4 @@
-//! What `infold serve` folds, by whom, and what it says of it.
+//! The folds of `infold serve`: when, by which summarizer, and the messages about them.
 
 mod common;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const WRITTEN: &str = "## Goal\nThe parser is being made fast.";
 
-/// A server that says a word, and writes summaries if it is asked for one.
+/// A server that replies with a word, and writes summaries on request.
 fn server(mut asked: impl FnMut(&Seen) + Send + 'static) -> Server {
     let script = Script::decide(move |seen| {
         asked(seen);
@@ -38,7 +38,7 @@ fn is_summary(seen: &Seen) -> bool {
 struct Proxy {
     child: Child,
     host: String,
-    /// What it says from then on.
+    /// The rest of its standard error.
     lines: Lines<BufReader<ChildStderr>>,
     said: Vec<Value>,
 }
@@ -66,7 +66,7 @@ impl Proxy {
         }
     }
 
-    /// Says something of about 330 tokens, and hears the answer.
+    /// Sends a message of about 330 tokens, and adds the answer.
     fn turn(&mut self, model: &str) {
         let words = "alpha river stone seven green apple house table ".repeat(40);
         let number = self.said.len();
@@ -154,7 +154,7 @@ fn without_folds_of_its_own_a_proxy_asks_no_paid_model_for_one() {
     assert!(messages() < 79, "what does not fit is folded");
     assert_eq!(summaries(), 0);
     drop(proxy);
-    // The same conversation is folded by the model where nobody said otherwise.
+    // The same conversation is folded by the model if no summarizer is configured.
     configured(true);
     let mut proxy = Proxy::start(&home, "");
     for _ in 0..40 {

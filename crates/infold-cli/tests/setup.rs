@@ -9,7 +9,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Does what Claude Code does with its settings and one prompt.
+/// A script that behaves like Claude Code with its settings and one prompt.
 const CLAUDE: &str = r#"#!/bin/bash
 url=$(sed -n 's/.*"ANTHROPIC_BASE_URL": "http:\/\/\([^"]*\)".*/\1/p' "$HOME/.claude/settings.json")
 body='{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"'"$2"'"}]}'
@@ -38,7 +38,7 @@ impl Machine {
         machine.env.insert("PATH".into(), path);
         let home = machine.path("home").display().to_string();
         machine.env.insert("HOME".into(), home);
-        // No systemd of whoever runs the tests.
+        // The tests do not use the systemd of the machine.
         machine.program("bin/systemctl", "#!/bin/sh\nexit 1\n");
         machine
     }
@@ -59,7 +59,7 @@ impl Machine {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("ours");
     }
 
-    /// Runs `infold setup`; returns the exit code and what was printed.
+    /// Runs `infold setup`; returns the exit code and the output.
     fn setup(&self, words: &str) -> (i32, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_infold"));
         command.arg("setup").args(words.split_whitespace());
@@ -179,7 +179,7 @@ fn what_an_agent_leaves_running_is_ended_with_its_proof() {
     assert_eq!(code, 0, "{said}");
     let id = fs::read_to_string(id).expect("an id");
     let state = fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
-    // Nobody may have waited for it yet.
+    // The process may still be a zombie.
     assert!(state.is_empty() || state.contains(") Z "), "{state}");
 }
 
@@ -301,7 +301,7 @@ fn two_setups_at_once_do_not_lose_records() {
     let machine = Machine::new();
     machine.program("bin/claude", CLAUDE);
     let before = machine.home();
-    // As another setup that is at work holds it.
+    // The lock of another setup in progress.
     let path = machine.file("home/.local/state/infold/setup.lock", "");
     let held = fs::File::create(&path).expect("ours");
     held.lock().expect("a lock");

@@ -31,17 +31,17 @@ const WIRES: [Wire; 5] = [
 /// Names the reply that the upstream is to give. The proxy passes it on.
 const REPLY_HEADER: &str = "x-strict-reply";
 
-/// How many requests are sent before fresh servers are started.
+/// The number of requests before fresh servers are started.
 const BATCH_REQUESTS: u64 = 10_000;
 
-/// How many clients talk at a time.
+/// The number of concurrent clients.
 const CLIENTS: usize = 4;
 
 const STRATEGIES: [&str; 5] = ["infold", "roo", "gemini", "file", "truncate"];
 const WINDOWS: [u64; 4] = [1_500, 2_500, 4_000, 8_000];
 const THRESHOLDS: [u64; 3] = [40, 75, 95];
 
-/// How many ways to fold there are; each is the profile of a model.
+/// The number of fold settings; each is the profile of a model.
 const PROFILES: u64 = 20;
 
 /// The window of an upstream that has one.
@@ -49,7 +49,7 @@ const UPSTREAM_WINDOW: u64 = 6_000;
 
 type Replies = Arc<Mutex<HashMap<String, Reply>>>;
 
-/// What was counted.
+/// The counts of a run.
 #[derive(Default)]
 struct Counts {
     requests: AtomicU64,
@@ -61,7 +61,7 @@ struct Counts {
     failed: AtomicU64,
 }
 
-/// What one wire came to.
+/// The counts of one wire.
 #[derive(Default)]
 struct Tally {
     requests: u64,
@@ -69,7 +69,7 @@ struct Tally {
     steps: u64,
     failed: u64,
     refused: u64,
-    /// How often an upstream said that roles must alternate.
+    /// The number of refusals because roles must alternate.
     asked: u64,
     safety: u64,
     next_seed: u64,
@@ -77,7 +77,7 @@ struct Tally {
     classes: BTreeMap<String, u64>,
 }
 
-/// `infold serve` on contexts of its own.
+/// `infold serve` with a separate contexts directory.
 struct Proxy {
     child: Child,
     port: u16,
@@ -272,10 +272,9 @@ impl Route {
     }
 }
 
-/// Sends about so many requests to fresh servers, from the next seed on.
+/// Sends about `requests` requests to fresh servers, from the next seed on.
 ///
-/// A seed chooses its upstream: one that takes any length, one that has a window of its own, one that
-/// wants roles to alternate.
+/// A seed chooses its upstream: one without a limit, one with a window of its own, one that requires alternating roles.
 fn batch(tally: &mut Tally, wire: Wire, requests: u64) {
     let window = Model {
         window: Some(UPSTREAM_WINDOW),
@@ -321,8 +320,8 @@ fn batch(tally: &mut Tally, wire: Wire, requests: u64) {
         let mut asked = HashSet::new();
         for refused in &refusals {
             let key = key(refused);
-            // The proxy learns once for each model that roles must alternate, and sends the request again; what
-            // is wrong with that one is a refusal of its own.
+            // The proxy learns once for each model that roles must alternate, and sends the request again; an error in
+            // that one is a separate refusal.
             if refused.reason.contains("alternate") && asked.insert(key.clone()) {
                 tally.asked += 1;
                 if times[&key] > 1 || !rejected.contains(&key) {
@@ -346,7 +345,7 @@ fn report(tally: &mut Tally, wire: Wire, key: &str, refused: &Refusal) {
     }
 }
 
-/// A wording without what differs from request to request.
+/// Returns the wording of an error without the parts that differ between requests.
 fn class(reason: &str) -> String {
     let words = reason.split_whitespace().map(|word| {
         if word.contains(|it: char| it.is_ascii_digit()) {
@@ -430,7 +429,7 @@ fn nothing_that_the_proxy_sends_is_refused() {
     assert_eq!(bad, 0, "requests were refused or failed\n{table}");
 }
 
-/// A conversation through a proxy of its own.
+/// A conversation through a separate proxy.
 struct Talk {
     wire: Wire,
     model: &'static str,
@@ -440,7 +439,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// Sends what was said so far.
+    /// Sends the history so far.
     fn begin(wire: Wire, model: &'static str, history: &[Value]) -> Talk {
         Talk::begin_with(Model::picky(), wire, model, history)
     }
@@ -511,7 +510,7 @@ impl Talk {
         self.send();
     }
 
-    /// What the upstream refused.
+    /// Returns the requests that the upstream refused, with the reasons.
     fn refused(&self) -> Vec<String> {
         let refusals = self.route.upstream.take_refusals();
         let tell = |refused: &Refusal| format!("{}\n{}", refused.reason, refused.request.text());
@@ -522,7 +521,7 @@ impl Talk {
 /// The model of a profile whose window is small and whose summaries are followed by a word of the assistant.
 const SMALL: &str = "s02";
 
-/// Sends a conversation, condenses these messages, lets it go on, and returns what the upstream refused.
+/// Sends a conversation, condenses these messages, continues, and returns the refusals of the upstream.
 fn condense(wire: Wire, history: &[Value], from: u64, to: u64) -> Vec<String> {
     let mut talk = Talk::begin(wire, "m", history);
     let step = json!({"step": "condense", "from": from, "to": to, "text": "It went on."});

@@ -1,4 +1,4 @@
-//! Who writes the summaries: a model where there is one to ask, and nobody is asked in vain.
+//! The choice of the summarizer: a model where one is available, and no calls without need.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn home(server: &Server, more: &str) -> Home {
     home
 }
 
-/// Who wrote the summary.
+/// Returns the summarizer that wrote the summary.
 fn writer(home: &Home, line: &str) -> String {
     let objects = home.objects(line);
     let steps = objects[0]["steps"].as_array().cloned().unwrap_or_default();
@@ -113,7 +113,7 @@ fn what_a_summary_took_is_counted() {
     let home = home(&server, "summarizer: {use: model, check: true}");
     home.tell("manage T1");
     let row: &Value = &home.objects("task show T1")[0];
-    // What is too long for its window comes in parts, and each is looked over.
+    // A text that is too long for the model's window comes in parts, and each summary is checked.
     let calls = server.count();
     assert!(calls >= 2 && calls.is_multiple_of(2), "{calls}");
     assert_eq!(row["llm_call_count"], calls, "{row}");
@@ -135,7 +135,7 @@ fn a_model_that_nobody_has_is_asked_for_in_vain() {
     ! hint: use --provider NAME, or set `llm:` in config.yaml (docs/CONFIG.md); `--provider ollama` uses a model on this machine, without a key
     [2]
     ");
-    // One without its key is not asked, and the built-in summarizer writes.
+    // A model without its key is not called, and the built-in summarizer writes.
     home.config("llm: {openai: {model: gpt-5}}");
     assert_eq!(writer(&home, "manage T1"), "extractive");
 }
@@ -157,7 +157,7 @@ fn the_model_that_condenses_may_be_of_another_provider() {
     let asked = server.count();
     assert_eq!(writer(&home, "manage T1"), "model:claude-haiku-4-5");
     assert_eq!((server.count(), other.count() > 0), (asked, true));
-    // The model that is talked to stays where it is.
+    // The model of the conversation stays the same.
     home.tell("undo T1");
     let (asked, there) = (server.count(), other.count());
     let ran = home.run("ask T1 'and now?' --window 8k", b"");
@@ -170,7 +170,7 @@ fn the_model_that_condenses_may_be_of_another_provider() {
         writer(&home, "manage T1 --force"),
         "model:there/claude-haiku-4-5"
     );
-    // One without a key is said to be so, and the built-in summarizer writes.
+    // A missing key is reported, and the built-in summarizer writes.
     home.tell("undo T1");
     configured("openai/gpt-5-mini", "big");
     let ran = home.run("manage T1 --force", b"");
@@ -185,7 +185,7 @@ fn the_model_that_condenses_may_be_of_another_provider() {
 fn where_nobody_wants_folds_no_model_is_paid_for_one() {
     let server = server();
     let home = home(&server, "profiles: {big: {auto: false}}");
-    // One that runs here costs nothing.
+    // A local model is free.
     assert_eq!(writer(&home, "manage T1"), "model:big");
     home.tell("undo T1");
     let url = server.url();
@@ -195,12 +195,12 @@ fn where_nobody_wants_folds_no_model_is_paid_for_one() {
          profiles: {{big: {{auto: false}}}}\n{prices}\n"
     ));
     let asked = server.count();
-    // It does not fit, so it is folded; nobody is asked.
+    // The messages do not fit, so they are folded; no model is called.
     assert_eq!(writer(&home, "manage T1"), "extractive");
     assert_eq!(server.count(), asked);
     // While there is room, nothing is folded, however full it is.
     assert_eq!(writer(&home, "manage T1 --threshold 5"), "nobody");
     home.tell("undo T1");
-    // Who asks for a fold asks for a good one.
+    // A fold that the user requests is written by the model.
     assert_eq!(writer(&home, "manage T1 --force"), "model:big");
 }

@@ -1,4 +1,4 @@
-//! Where tasks are kept, how they are told apart, and how one is got rid of.
+//! The storage, the names and the removal of tasks.
 
 mod common;
 
@@ -49,7 +49,7 @@ fn tasks_are_in_the_data_directory_unless_some_are_here() {
     assert_eq!(code, 0);
     assert!(data.join("running").join(&id).is_dir());
     assert!(!home.contexts().exists());
-    // An empty directory of that name is anybody's.
+    // An empty directory of that name may belong to another program.
     fs::create_dir(home.contexts()).expect("a directory");
     let (listed, ..) = at_home(&home, "task list", "");
     assert!(listed.contains(&id[..8]), "{listed}");

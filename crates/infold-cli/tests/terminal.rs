@@ -1,4 +1,4 @@
-//! What people type, and what they must be able to rely on when they do.
+//! The commands that people type, and the behaviour that they must be able to rely on.
 
 mod common;
 
@@ -95,7 +95,7 @@ fn several_files_are_read_one_after_the_other() {
         "{}",
         stderr(&imported)
     );
-    // All of them or none.
+    // The import publishes all conversations or none.
     home.file("bad.jsonl", said("ghost", "boo"));
     let tasks = || {
         fs::read_dir(home.contexts().join("running"))
@@ -134,7 +134,7 @@ fn a_question_alone_starts_a_task() {
     assert_eq!(stdout(&piped), "clouds\n", "{}", stderr(&piped));
     let tasks = home.objects("task list");
     assert_eq!(tasks.len(), 3);
-    // What may be an id is one.
+    // An argument that may be an id is read as one.
     let unknown = home.run("ask 3f9a", b"");
     assert_eq!(unknown.code, 2, "{}", stderr(&unknown));
     assert!(stderr(&unknown).contains("no task `3f9a`"));
@@ -242,13 +242,13 @@ fn a_second_writer_waits_for_one_that_is_soon_done() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command starts");
-    // It has found the task held, or will find it free.
+    // The command has found the task locked, or will find it free.
     std::thread::sleep(Duration::from_millis(150));
     lock.unlock().expect("let go");
     assert!(waiting.wait().expect("it ends").success());
 }
 
-/// The numbers behind these words in what a command said.
+/// Returns the numbers behind a word in the output of a command.
 fn figures(text: &str, word: &str) -> Vec<u64> {
     let after = text.split(word).skip(1);
     let number = |rest: &str| {
@@ -294,7 +294,7 @@ fn what_is_pinned_is_not_drawn_as_condensed() {
     assert_eq!(fold["original_tokens"], condensed, "{managed}{folds}");
 }
 
-/// What bash would offer for the last of these words.
+/// Returns bash's completions of the last of these words.
 fn completed(home: &Home, words: &[&str]) -> Vec<String> {
     const LINE: &str = r#". ./infold.bash; COMP_WORDS=(infold "$@"); COMP_CWORD=$#;
         _infold infold "${@: -1}" "${COMP_WORDS[COMP_CWORD-1]}"; printf '%s\n' "${COMPREPLY[@]}""#;
@@ -331,7 +331,7 @@ fn ids_of_tasks_are_completed_in_the_shell() {
             "{offered:?}"
         );
     }
-    // Where no task is wanted, none is offered.
+    // If a command takes no task, none is offered.
     assert!(completed(&home, &["models", &one[..6]]).is_empty());
     let listed = home.run("task list --ids", b"").stdout;
     assert!(String::from_utf8_lossy(&listed).contains(&format!("{one}\thi\n")));

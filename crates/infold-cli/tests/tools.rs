@@ -1,4 +1,4 @@
-//! Which tools a model may see, and what it was refused.
+//! The tools that a model may see, and its refused calls.
 
 mod common;
 
@@ -147,7 +147,7 @@ fn the_tools_of_a_task_are_those_of_its_last_request() {
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[0]["hidden"]["frobnicate"], "unknown");
     assert_eq!(rows[1]["call"], "c1");
-    // It is no step: there is nothing to undo.
+    // The event is no step, so there is nothing to undo.
     assert!(home.tell("undo T1").contains("[1]"));
 }
 
@@ -253,7 +253,7 @@ fn a_refused_call_is_shown_recorded_and_answered_in_the_next_turn() {
             assert!(said.contains(part), "{api}: {said}");
         }
         assert!(!said.contains("waiting for results"), "{api}: {said}");
-        // It goes on by itself, or with another message.
+        // The task continues with or without another message.
         let found = home.objects("ask T1 --tools tools.json");
         assert_eq!(found[0]["refused"][0]["name"], "Read", "{api}: {found:?}");
         assert_eq!(found[0]["calls"], json!([]), "{api}: {found:?}");

@@ -25,7 +25,7 @@ fn names() -> Vec<String> {
     names
 }
 
-/// Imports a file; returns what the tasks are called, in a row.
+/// Imports a file; returns the names of the tasks, in a row.
 fn import(home: &Home, name: &str, bytes: &[u8]) -> String {
     home.file(name, bytes);
     let ran = home.run(&format!("import {name}"), b"");
@@ -162,7 +162,7 @@ fn folds_become_tags_and_tags_folds() {
     home.tell("condense T1 4..4 --text sum.md");
     let tagged = exported(&home, "T1");
     let text = String::from_utf8_lossy(&tagged).into_owned();
-    // Stand-ins are as old as their folds, and those were made just now.
+    // Stand-ins have the times of their folds, which were made just now.
     let lines: Vec<&str> = text
         .lines()
         .filter(|line| !line.contains("isSummary"))
@@ -189,7 +189,7 @@ fn folds_are_entries_in_what_roo_code_shows() {
     home.fed("task push T1", common::talk(&texts));
     home.fed("condense T1 2..5 --text -", "what came before");
     home.tell("truncate T1 --fraction 0.4");
-    // What is not in force is not told.
+    // A fold that is not in force is not exported.
     home.fed("condense T1 11..12 --text -", "and after");
     home.tell("undo T1");
     let api = exported(&home, "T1 --format roo --ui ui.json");
@@ -451,7 +451,7 @@ fn an_import_that_was_killed_leaves_nothing_once_another_is_done() {
     let home = Home::new();
     let task = import(&home, "a.jsonl", &fixture("claude-code.jsonl"));
     let running = home.contexts().join("running");
-    // A draft as a process that is gone left it.
+    // A draft left by a process that has ended.
     let left = running.join(".7d3e4f7a-0000-4000-8000-000000000001");
     fs::create_dir(&left).expect("a directory");
     let whole = running.join(&task);
@@ -460,7 +460,7 @@ fn an_import_that_was_killed_leaves_nothing_once_another_is_done() {
     }
     import(&home, "b.jsonl", &fixture("pi.jsonl"));
     assert!(!left.exists());
-    // One of a process that is at work stays.
+    // A draft of a running process stays.
     fs::create_dir(&left).expect("a directory");
     let metadata = fs::read_to_string(whole.join("metadata.json")).expect("metadata");
     let (before, after) = metadata.split_once("\"process_id\":").expect("a process");

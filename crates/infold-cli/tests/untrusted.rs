@@ -103,7 +103,7 @@ mcp_servers: {{evil: {{command: touch, args: [ran-mcp]}}}}
         ran
     }
 
-    /// Runs a command that works, and returns what it printed and its warnings about trust.
+    /// Runs a command that succeeds, and returns its output and its number of warnings about trust.
     fn works(&self, line: &str) -> (String, usize) {
         let ran = self.run(line);
         let shown = self.home.transcript(&ran);
@@ -126,7 +126,7 @@ mcp_servers: {{evil: {{command: touch, args: [ran-mcp]}}}}
         }
     }
 
-    /// Serves one conversation that must be folded; returns what was said on stderr.
+    /// Serves one conversation that must be folded; returns standard error.
     fn serve(&self) -> String {
         let mut child = self
             .command("serve --port 0 --json")
@@ -144,7 +144,7 @@ mcp_servers: {{evil: {{command: touch, args: [ran-mcp]}}}}
         ended(child)
     }
 
-    /// The same with an agent that says where it was told to go, and ends with its input.
+    /// The same with an agent that prints its configured address, and ends with its input.
     fn wrap(&self) -> String {
         let mut child = self
             .command("wrap -- sh -c 'echo $ANTHROPIC_BASE_URL; cat'")
@@ -159,7 +159,7 @@ mcp_servers: {{evil: {{command: touch, args: [ran-mcp]}}}}
     }
 }
 
-/// How many lines warn of a file that is not trusted.
+/// Returns the number of warnings about untrusted files.
 fn warnings(stderr: &str) -> usize {
     let warns = |line: &&str| line.contains("warning") && line.contains("infold config trust");
     stderr.lines().filter(warns).count()
@@ -225,7 +225,7 @@ fn an_untrusted_file_runs_nothing_sends_nothing_and_writes_nowhere() {
         assert!(!shown.contains(SECRET), "{line}\n{shown}");
         harmless(line);
     }
-    // Ended tasks are kept as long as the user wants, not the project.
+    // Ended tasks are kept as long as the user configured, not the project.
     assert!(project.works("task list").0.contains("completed"));
     for said in [project.serve(), project.wrap()] {
         assert_eq!(warnings(&said), 1, "{said}");
@@ -236,7 +236,7 @@ fn an_untrusted_file_runs_nothing_sends_nothing_and_writes_nowhere() {
     assert!(!asked.is_empty());
     assert!(asked.iter().all(|seen| !seen.text().contains(SECRET)));
 
-    // Trusted, all of it is in effect, and nobody is warned.
+    // Once trusted, all of the file is in effect, without warnings.
     let (shown, _) = project.works("config trust");
     for key in ["hooks.before_fold", "summarizer", "mcp_servers.evil.args"] {
         assert!(shown.contains(key), "{shown}");
@@ -273,7 +273,7 @@ fn an_untrusted_file_runs_nothing_sends_nothing_and_writes_nowhere() {
         assert!(project.evil.count() > before);
     }
 
-    // One more byte takes that back.
+    // One more byte revokes the trust.
     let before = project.evil.count();
     project.home.file("config.yaml", project.attack() + "\n");
     for line in ["fold session.jsonl --window 8k", "ask T1 hello"] {
@@ -283,7 +283,7 @@ fn an_untrusted_file_runs_nothing_sends_nothing_and_writes_nowhere() {
     assert_eq!((project.markers(), project.evil.count()), (vec![], before));
 }
 
-/// As [`Home::tell`], for a user whose own configuration is in `user`.
+/// Like [`Home::tell`], for a user whose own configuration is in `user`.
 fn told(home: &Home, story: &str) -> String {
     let lines = story.lines().map(str::trim).filter(|line| !line.is_empty());
     let tell = |line: &str| {
@@ -385,7 +385,7 @@ fn trust_is_the_users_alone_and_of_one_place() {
         .collect();
     assert_eq!(entries.len(), 1);
     assert_eq!(mode(entries[0].clone()) & 0o777, 0o600);
-    // The same bytes elsewhere would run the commands of another directory.
+    // The same bytes at another path would run the commands of another directory.
     let elsewhere = home.path().join("elsewhere");
     fs::create_dir(&elsewhere).expect("a directory");
     let show = |home: &Home| {
@@ -442,7 +442,7 @@ fn the_users_directory_is_absolute_and_may_be_elsewhere() {
     let (xdg, user) = (home.path().join("xdg"), home.path().join("user"));
     let (xdg, user) = (xdg.to_str().expect("UTF-8"), user.to_str().expect("UTF-8"));
     assert!(shown(xdg, user).contains("./other"));
-    // A relative path leads into a directory that may be anybody's.
+    // A relative path leads into a directory that may belong to another user.
     assert!(shown("xdg", user).contains("./mine"));
     assert!(shown("", user).contains("./mine"));
     assert!(shown("xdg", "user").contains("no configuration file"));
@@ -479,7 +479,7 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_waits_for_it() {
     listed("not UTF-8");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("it is ours");
     if fs::read(&path).is_err() {
-        // Nothing is unreadable to root.
+        // Root can read every file.
         listed("not readable");
     }
     fs::remove_file(&path).expect("it is there");
@@ -538,7 +538,7 @@ fn a_file_that_is_named_is_trusted() {
     let line = "fold session.jsonl --window 8k --config config.yaml";
     assert!(!told(&home, line).contains("warning"));
     assert!(home.path().join("ran-before").exists());
-    // It stands alone.
+    // The file of the flag replaces the user's own one.
     assert!(!home.path().join("ran-own").exists());
 }
 

@@ -30,7 +30,7 @@ fn command(home: &Home, args: &[&str]) -> Command {
     command
 }
 
-/// Asks a child to end, and returns its exit code and what it said on stderr.
+/// Asks a child to end, and returns its exit code and its standard error.
 fn end(mut child: Child) -> (Option<i32>, String) {
     let id = child.id().to_string();
     let told = Command::new("kill").args(["-s", "TERM", &id]).status();
@@ -77,7 +77,7 @@ fn it_listens_says_so_passes_on_and_ends_well() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let (code, said) = end(child);
     assert_eq!(code, Some(0), "{said}");
-    // Traces tell of the request, and of no key.
+    // Traces contain the request, and no key.
     assert!(said.contains("\"path\":\"/v1/chat/completions\""), "{said}");
     assert!(!said.contains("canary"), "{said}");
 }
@@ -254,7 +254,7 @@ fn an_agent_is_recorded_and_its_task_named() {
         .take(3)
         .map(|line| line.expect("text"))
         .collect();
-    // The network's own proxy is not asked for what is on this machine.
+    // The network's proxy is not used for addresses on this machine.
     assert_eq!(said[0], "corp.example,127.0.0.1,localhost");
     assert_eq!(said[1], "127.0.0.1,localhost");
     ask(&said[2], "name the project");
@@ -276,7 +276,7 @@ fn an_agent_is_recorded_and_its_task_named() {
     assert_eq!(config["model"], "m");
     assert_eq!(config["context_length"], 9_000);
     assert_eq!(config["compression_threshold"], 0.75);
-    // Nothing is left where the agent works.
+    // No file remains in the agent's directory.
     let left = std::fs::read_dir(home.path()).expect("a directory");
     let left: Vec<_> = left.flatten().map(|file| file.file_name()).collect();
     assert_eq!(left, [".local"]);

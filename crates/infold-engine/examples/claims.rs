@@ -1,4 +1,5 @@
-//! Measures the check of summaries on transcripts that hold some: what of them is dropped, and whether planted claims pass.
+//! Measures the check of summaries on transcripts with summaries: which of their sentences are dropped, and whether
+//! planted claims pass.
 //!
 //! `cargo run -p infold-engine --example claims -- [--dropped] [--claims] [--planted] [--summary=FILE] SESSION…`
 //!
@@ -54,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What was counted of summaries.
+/// The counts over all summaries.
 #[derive(Default)]
 struct Counts {
     sentences: usize,
@@ -137,7 +138,7 @@ fn measure(summary: &str, said: &[Vec<u8>], shows: &dyn Fn(&str) -> bool) -> Cou
     }
 }
 
-/// The part of a sentence that speaks of the user: neither a label before it nor what the assistant did after it.
+/// Returns the part of a sentence about the user: neither a label before it nor the assistant's actions after it.
 fn about_user(claim: &str) -> &str {
     let start = claim
         .rfind("User ")

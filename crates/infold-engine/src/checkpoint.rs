@@ -1,6 +1,6 @@
-//! Checkpoints: the files of a workspace, kept with a conversation and put back with it.
+//! Checkpoints: snapshots of a workspace's files, recorded with a conversation and restored with it.
 //!
-//! Snapshots are `infold-checkpoint`'s, events the log's; here they are brought together.
+//! Connects the snapshots of `infold-checkpoint` with the events of the log.
 
 mod compare;
 mod effects;
@@ -29,20 +29,20 @@ pub use restore::{BegunRestore, RestoreReport, describe_left_out};
 pub struct FileHistory {
     contexts: Contexts,
     checkpoints: Checkpoints,
-    /// Whether `undo` and `redo` put files back.
+    /// Whether `undo` and `redo` restore files.
     restores: bool,
 }
 
-/// Why files could not be kept or put back.
+/// The reason that files could not be saved or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// The shadow repository, the workspace or git.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// Nobody said which directory it is.
+    /// The task's directory is not known.
     #[error("the task has no workspace: none was named, and it was not made in a directory")]
     NoWorkspace,
-    /// Nothing was kept at that point.
+    /// There is no checkpoint at or before that point.
     #[error("{}", none_before(*first))]
     NoneBefore {
         /// The first checkpoint there is.
@@ -51,7 +51,7 @@ pub enum FilesError {
     /// Two points lie in different workspaces.
     #[error("the two points are of different workspaces: `{}` and `{}`", from.display(), to.display())]
     TwoWorkspaces {
-        /// The one.
+        /// The one workspace.
         from: PathBuf,
         /// The other.
         to: PathBuf,
@@ -59,7 +59,7 @@ pub enum FilesError {
     /// The step was recorded, and the files are not all in place.
     #[error("the step was taken, and the files are not all in place yet: {source}")]
     Unfinished {
-        /// What stood in the way.
+        /// The reason.
         source: CheckpointError,
     },
     /// The step was refused, or the log could not be read or written.
@@ -94,11 +94,11 @@ impl From<FilesError> for StepError {
     }
 }
 
-/// A shadow repository that can be used, and what was put right when it was opened.
+/// A usable shadow repository, and the repairs that were made when it was opened.
 pub struct OpenShadow {
     /// The repository.
     pub shadow: Shadow,
-    /// What was put right, in whole sentences.
+    /// The repairs that were made, in whole sentences.
     pub notes: Vec<String>,
 }
 
@@ -106,9 +106,9 @@ pub struct OpenShadow {
 pub struct TakenSnapshot {
     /// The snapshot.
     pub snapshot: Snapshot,
-    /// The event that records it; none if it is the one that was recorded last.
+    /// The event that records it; `None` if the last recorded snapshot is the same.
     pub event: Option<EventId>,
-    /// What was put right on the way.
+    /// The repairs that were made on the way, in whole sentences.
     pub notes: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ impl FileHistory {
         }
     }
 
-    /// Leaves files as they are when a step is undone that had put them in place.
+    /// Leaves files as they are when a step is undone that had restored them.
     pub fn keeping_files(self) -> FileHistory {
         FileHistory {
             restores: false,
@@ -147,7 +147,7 @@ impl FileHistory {
             .ok_or(FilesError::NoWorkspace)
     }
 
-    /// Takes a snapshot of a workspace and records it, unless it is the one that was recorded last.
+    /// Takes a snapshot of a workspace and records it, unless the last recorded one is the same.
     pub fn take(
         &self,
         writer: &mut Writer,
@@ -165,8 +165,8 @@ impl FileHistory {
         })
     }
 
-    /// Takes a snapshot without recording it, with a number above one; returns it with the path of the workspace as it is
-    /// recorded, and what was put right on the way.
+    /// Takes a snapshot without recording it, with a number greater than `above`; returns it with the recorded path of
+    /// the workspace, and the repairs that were made on the way.
     pub fn snapshot(
         &self,
         task: Uuid,
@@ -179,7 +179,7 @@ impl FileHistory {
         } = self.open(workspace)?;
         let known = shadow.warning().map(str::to_owned);
         let snapshot = shadow.snapshot(task, above)?;
-        // The repository may turn out to be damaged while it is used.
+        // The repository may be found damaged while it is used.
         notes.extend(
             shadow
                 .warning()
@@ -197,7 +197,7 @@ impl FileHistory {
         Ok(OpenShadow { shadow, notes })
     }
 
-    /// Carries restorations through that were cut off, in all workspaces; returns what was done.
+    /// Completes interrupted restorations in all workspaces; returns a description of each.
     pub fn settle_all(&self) -> Result<Vec<String>, FilesError> {
         let mut notes = Vec::new();
         for info in self.checkpoints.all()? {
@@ -233,7 +233,7 @@ impl FileHistory {
         Ok(notes)
     }
 
-    /// Removes snapshots of tasks that are gone, and packs all repositories; returns what they took before and take now.
+    /// Removes snapshots of removed tasks, and packs all repositories; returns their sizes before and after.
     pub fn collect_garbage(&self) -> Result<(u64, u64), FilesError> {
         let before = self.checkpoints.all()?;
         let tasks = before.iter().flat_map(|info| info.tasks.keys());
@@ -253,7 +253,7 @@ impl FileHistory {
     }
 }
 
-/// Records a snapshot, unless it is the one that was recorded last.
+/// Records a snapshot, unless the last recorded one is the same.
 pub fn record(
     writer: &mut Writer,
     workspace: &Path,

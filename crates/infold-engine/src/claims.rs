@@ -1,8 +1,9 @@
 //! Checks the claims of a summary: sentences that say what the user said, asked for or agreed to.
 //!
-//! A summary is data, not authority: a sentence that claims "the user asked for …" would be obeyed, so each such claim must
-//! be found in the user's messages, as a quotation or in its content: the same names and values, words that mean the same,
-//! the same negation, the same way round. What is not found is dropped and reported; all other bytes stay as they are.
+//! A summary is data, not authority: a sentence that claims "the user asked for …" would be obeyed, so each such claim
+//! must be found in the user's messages, as a quotation or in its content: the same names and values, words with the
+//! same meaning, the same negation, the same direction. Other claims are dropped and reported; all other bytes stay as
+//! they are.
 
 mod tables;
 mod words;
@@ -37,7 +38,7 @@ pub struct CheckedSummary {
 /// A sentence that was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedClaim {
-    /// The sentence as it was, with its list mark if the whole item was dropped.
+    /// The original sentence, with its list mark if the whole item was dropped.
     pub line: String,
     /// The reason, for a person.
     pub why: String,
@@ -63,7 +64,7 @@ pub struct ClaimChecker<'a> {
 }
 
 impl<'a> ClaimChecker<'a> {
-    /// Finds the sentences of a summary that say what the user said, asked, wants or agreed to.
+    /// Finds the sentences of a summary about the user's statements, requests, wishes or approvals.
     pub fn new(summary: &'a str) -> ClaimChecker<'a> {
         let lines = split_lines(summary);
         let mut claims = Vec::with_capacity(lines.len());
@@ -114,7 +115,7 @@ impl<'a> ClaimChecker<'a> {
         }
     }
 
-    /// Says whether there is anything to check.
+    /// Says whether the summary has claims to check.
     pub fn has_claims(&self) -> bool {
         self.claims.iter().flatten().flatten().next().is_some()
     }

@@ -59,31 +59,31 @@ pub const SERVED_APIS: [&str; 5] = ["openai", "responses", "anthropic", "gemini"
 /// The values of `config.yaml` and the environment, and where each was set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where and how conversations are stored.
+    /// The storage of conversations.
     pub context_storage: ContextStorage,
     /// Providers and their models.
     pub llm: Llm,
     /// Settings by name, or by the start of a model's name.
     pub profiles: Vec<NamedProfile>,
-    /// Rows that come before those of the built-in table.
+    /// Models that take precedence over the built-in table.
     pub models: Vec<ConfiguredModel>,
     /// The summarizer.
     pub summarizer: SummarizerConfig,
     /// Commands to run around a fold.
     pub hooks: HooksConfig,
-    /// Where the proxy listens, and where it forwards to.
+    /// The proxy's address and providers.
     pub serve: ServeConfig,
-    /// Whether secrets are replaced before they reach the disk.
+    /// Whether secrets are replaced before they are written to disk.
     pub redact: Setting<bool>,
-    /// What is recalled by itself.
+    /// The automatic recall of hidden messages.
     pub recall: RecallConfig,
-    /// What of a task's layered state is shown.
+    /// The part of a task's layered state that is shown.
     pub layers: LayersConfig,
     /// The policy for tools; without one all are shown.
     pub tools: Option<ToolsConfig>,
     /// The servers that tasks are fetched from.
     pub sources: SourcesConfig,
-    /// How tasks are carried out.
+    /// The settings for carrying out tasks.
     pub work: WorkConfig,
     /// Settings that the environment makes for every model.
     pub environment: Settings,
@@ -99,19 +99,19 @@ pub struct Config {
     pub mcp_servers: Vec<McpServerConfig>,
 }
 
-/// What is recalled by itself.
+/// The automatic recall of hidden messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallConfig {
-    /// Whether excerpts of hidden messages come with requests that refer to them.
+    /// Whether excerpts of hidden messages are added to requests that refer to them.
     pub auto: Setting<bool>,
     /// The tokens of all excerpts of a request, instead of 2 % of the window.
     pub tokens: Option<Setting<u64>>,
-    /// How many excerpts a request gets at most.
+    /// The most excerpts of a request.
     pub excerpts: Setting<u64>,
 }
 
 impl RecallConfig {
-    /// Returns the limits for a window; none if it is switched off.
+    /// Returns the limits for a window; `None` if recall is switched off.
     pub fn limits(&self, window: u64) -> Option<RecallLimits> {
         let default = RecallLimits::of_window(window);
         self.auto.value.then(|| RecallLimits {
@@ -121,34 +121,34 @@ impl RecallConfig {
     }
 }
 
-/// What of a task's layered state is shown, and how.
+/// The part of a task's layered state that is shown, and its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayersConfig {
     /// Whether requests that pass through the proxy show it.
     pub inject: Setting<bool>,
     /// The tokens of it, instead of 10 % of the window.
     pub max_tokens: Option<Setting<u64>>,
-    /// How many of the last turns are a part of it.
+    /// The number of last turns that it includes.
     pub recent_turns: Setting<u64>,
     /// The share of each part.
     pub shares: Shares,
     /// The shares that were set, in percent.
     pub set_shares: Vec<(DocumentPart, Setting<u64>)>,
-    /// Items that match the goal less are left out, where words decide,
+    /// The lowest score of shown items, if relevance is by words.
     pub threshold: Setting<f64>,
-    /// and where embeddings do.
+    /// The lowest score of shown items, if relevance is by embeddings.
     pub embedding_threshold: Setting<f64>,
-    /// How it is found out how well items match the goal.
+    /// The method for matching items with the goal.
     pub relevance: Setting<RelevanceMethod>,
     /// The model that makes embeddings.
     pub embedding_model: Option<Setting<String>>,
     /// The fields whose items are ranked by how well they match the goal.
     pub ranked: Vec<Field>,
-    /// Which phases may follow which, where a model sets the phase.
+    /// The phase changes that a model may make.
     pub transitions: Transitions,
 }
 
-/// How it is found out how well items match the goal.
+/// The method for matching items with the goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelevanceMethod {
     /// By the words that they have in common.
@@ -158,7 +158,7 @@ pub enum RelevanceMethod {
 }
 
 impl RelevanceMethod {
-    /// Its name in the configuration.
+    /// Returns its name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             RelevanceMethod::Bm25 => "bm25",
@@ -175,18 +175,18 @@ impl LayersConfig {
     }
 }
 
-/// Where and how conversations are stored.
+/// The storage of conversations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextStorage {
-    /// Whether anything is recorded at all.
+    /// Whether conversations are recorded.
     pub enabled: Setting<bool>,
     /// The contexts directory.
     pub base_dir: Setting<PathBuf>,
-    /// When to start folding, as it was written.
+    /// The threshold for folding, as it was written.
     pub compression_threshold: Option<Setting<f64>>,
-    /// How many messages to keep.
+    /// The number of messages to keep.
     pub keep_recent_messages: Option<Setting<u32>>,
-    /// For how many days ended tasks are kept.
+    /// The number of days for which ended tasks are kept.
     pub cleanup_days: Setting<u32>,
     /// The prompt for a summarizing model.
     pub summary_prompt: Option<Setting<String>>,
@@ -197,11 +197,11 @@ pub struct ContextStorage {
 pub struct Llm {
     /// The name of the provider in use.
     pub provider: Option<Setting<String>>,
-    /// All providers that are described.
+    /// All configured providers.
     pub providers: Vec<Provider>,
 }
 
-/// One provider.
+/// A provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
     /// Its name in the configuration.
@@ -216,7 +216,7 @@ pub struct Provider {
     pub api_key: Option<Setting<Secret>>,
     /// The address, if not the API's own.
     pub base_url: Option<Setting<String>>,
-    /// How long a reply may be.
+    /// The longest reply in tokens.
     pub max_tokens: Option<Setting<u64>>,
 }
 
@@ -238,7 +238,7 @@ pub struct ConfiguredModel {
     pub settings: Settings,
     /// Whether the configuration sets its prices.
     pub has_prices: bool,
-    /// Where it was set.
+    /// The place where the provider was set.
     pub origin: Origin,
 }
 
@@ -247,7 +247,7 @@ pub struct ConfiguredModel {
 pub struct SummarizerConfig {
     /// `extractive`, `model`, `model:` and its name, or `command:` and a command.
     pub name: Setting<String>,
-    /// After how many seconds it is given up.
+    /// The time limit of a summary in seconds.
     pub timeout: Setting<u64>,
     /// Whether a model checks the summary.
     pub check: Setting<bool>,
@@ -262,7 +262,7 @@ pub struct HooksConfig {
     pub after_fold: Option<Setting<String>>,
 }
 
-/// Where the proxy listens, and where it forwards to.
+/// The proxy's address and providers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServeConfig {
     /// The port.
@@ -271,19 +271,19 @@ pub struct ServeConfig {
     pub host: Option<Setting<IpAddr>>,
     /// The token that clients must send.
     pub token: Option<Setting<Secret>>,
-    /// Names under which clients may reach it, beside those of this machine.
+    /// The names under which clients may reach it, besides those of this machine.
     pub names: Vec<Setting<String>>,
-    /// How many seconds a provider may send nothing; 0 is no limit.
+    /// The seconds for which a provider may send nothing; 0 means no limit.
     pub upstream_idle: Option<Setting<u64>>,
-    /// How many hours after its last request a conversation has ended; 0 is never, none is a day.
+    /// The hours after its last request at which a conversation has ended; 0 means never, none means a day.
     pub end_after: Option<Setting<u64>>,
     /// Whether clients of `/infold/mcp` may pin messages and add notes.
     pub mcp_write: Option<Setting<bool>>,
-    /// Whether models are offered tools that look up what is folded away, which the proxy answers.
+    /// Whether models are offered tools for looking up folded messages, which the proxy answers.
     pub recall_tool: Option<Setting<bool>>,
-    /// The workspace whose files are kept when requests bring results of calls that may have written.
+    /// The workspace of which snapshots are taken when requests bring results of calls that may have written.
     pub checkpoints: Option<Setting<PathBuf>>,
-    /// Where the requests of an API go: the name of a provider, or an address.
+    /// The destination of an API's requests: the name of a provider, or an address.
     pub upstreams: Vec<(&'static str, Setting<String>)>,
 }
 
@@ -294,11 +294,11 @@ pub struct ProfileRequest {
     pub model: Option<String>,
     /// A profile by its name.
     pub profile: Option<String>,
-    /// Settings that come before all others.
+    /// Settings that take precedence over all others.
     pub settings: Settings,
 }
 
-/// The profile that was asked for does not exist.
+/// The requested profile does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no profile `{name}`")]
 pub struct UnknownProfile {

@@ -7,7 +7,7 @@ use crate::config::{APIS, Provider, key_variable};
 use crate::profile::{Origin, Setting};
 use crate::{Config, Connection, Connector};
 
-/// Why there is no provider to call.
+/// The reason that there is no provider to call.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No provider is named or configured.
@@ -95,7 +95,7 @@ pub fn endpoint(provider: &Provider) -> Result<Endpoint, EndpointError> {
     Endpoint::new(&provider.name, &provider.api.value, base, None)
 }
 
-/// Says whether a provider can be called as it is configured: it has a key, or needs none.
+/// Says whether a provider can be called as configured: it has a key, or needs none.
 pub fn is_ready(provider: &Provider) -> bool {
     let open = || endpoint(provider).is_ok_and(|to| !to.needs_key());
     provider.api_key.is_some() || open()
@@ -124,10 +124,10 @@ pub fn connection(
 /// The window that Ollama runs a model with by default.
 pub const OLLAMA_DEFAULT_WINDOW: u64 = 4096;
 
-/// Returns the window that a model runs with, whatever the model could take.
+/// Returns the window that a model runs with, which may be less than it supports.
 ///
-/// `named` is the window that the provider named when a request was too long for it. The server is
-/// asked if it is local or nothing else is known.
+/// `named` is the window that the provider named when a request was too long. The server is asked if it is local or
+/// nothing else is known.
 pub fn served_window(config: &Config, connection: &Connection, named: Option<u64>) -> Option<u64> {
     if connection.wire() == Wire::Ollama {
         return connection.window();

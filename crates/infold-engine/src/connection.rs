@@ -15,14 +15,14 @@ use crate::models::Prices;
 
 /// A model at a provider, ready to be called.
 ///
-/// It may be used from any thread that is not one of the runtime's own.
+/// It may be used from any thread outside of the runtime.
 #[derive(Clone)]
 pub struct Connection {
     /// The endpoint of the provider.
     pub endpoint: Endpoint,
     /// The model.
     pub model: String,
-    /// Its prices, if they are known.
+    /// The model's prices, if known.
     pub prices: Option<Prices>,
     client: Arc<Client>,
     runtime: Handle,
@@ -32,7 +32,7 @@ pub struct Connection {
 /// Words decide if embeddings take longer: a person waits for the reply.
 const EMBED_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Why a call has no reply.
+/// The reason that a call has no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum CallFailure {
     /// The call failed.
@@ -123,7 +123,7 @@ impl Connection {
         }
     }
 
-    /// Returns what asks for embeddings as they are configured.
+    /// Returns a function that requests embeddings as configured.
     pub fn embedder(
         &self,
         config: &LayersConfig,

@@ -1,7 +1,8 @@
-//! The extractive summarizer, which needs no model: it reads from the structure of messages what was done.
+//! The extractive summarizer, which needs no model: it derives the work that was done from the structure of messages.
 //!
-//! Messages stream through [`Extract::message`]. What may matter later is collected in bounded tables, which
-//! [`Extract::write`] ranks and writes within a budget: names under their file, values under the call that returned them.
+//! Messages stream through [`Extract::message`]. Content that may matter later is collected in bounded tables, which
+//! [`Extract::write`] ranks and writes within a budget: names under their file, values under the call that returned
+//! them.
 
 pub mod facts;
 mod word_lists;
@@ -47,7 +48,7 @@ pub struct Extract {
     candidates: CandidatePool,
     /// The last reply of the assistant.
     last_reply: Option<CitedText>,
-    /// Separates what the user typed from what their agent injected.
+    /// Separates the user's typed text from text that their agent injected.
     typist: TypedTextFilter,
     /// Calls whose results are still to come.
     pending: VecDeque<UnansweredCall>,
@@ -59,7 +60,7 @@ pub struct Extract {
     earlier_summary: String,
     /// The first and the last message that was read.
     span: Option<(u64, u64)>,
-    /// How much of each result is read.
+    /// The bytes of each result that are read.
     read_bytes: usize,
     /// The file that was used last, and the message that did.
     current_file: Option<(TargetId, u64)>,
@@ -86,9 +87,9 @@ const MAX_LAST_REPLY_BYTES: usize = 1_600;
 /// After this many messages an agent's own summary adds nothing to them.
 const MIN_KNOWN_MESSAGES: u64 = 20;
 
-/// How much of each result is read at most.
+/// The most bytes of each result that are read.
 const MAX_READ_BYTES: usize = 64 << 10;
-/// How much of each result is read at least.
+/// The fewest bytes of each result that are read.
 const MIN_READ_BYTES: usize = 1 << 10;
 /// Up to this many bytes of messages results are read fully.
 const FULL_READ_BYTES: u64 = 32 << 20;
@@ -128,7 +129,7 @@ impl Extract {
         }
     }
 
-    /// Reads a message before the next one that is folded, which may show what of that was typed.
+    /// Reads the message before the folded ones, which may show which of their text was typed.
     pub fn context(&mut self, message: &Message<'_>) {
         if message.role() == Role::Assistant {
             self.typist.reply();
@@ -201,7 +202,7 @@ impl Extract {
         }
     }
 
-    /// Reads the text of a message of the user; what their agent injected is no request.
+    /// Reads the text of a user message; text that the agent injected is no request.
     fn read_user_text(&mut self, seq: u64, text: &str) {
         if is_compaction(text) {
             // An agent's summary matters only if the messages that it replaces are not here.
@@ -219,7 +220,7 @@ impl Extract {
         }
     }
 
-    /// Reads what the user typed.
+    /// Reads the text that the user typed.
     fn read_typed(&mut self, seq: u64, text: &str) {
         self.candidates.end_turn(requests::is_rejection(text));
         self.requests.push(seq, text);
@@ -228,7 +229,7 @@ impl Extract {
 
     /// Reads an earlier summary, before the messages that follow it.
     ///
-    /// One by the extractive summarizer is skipped: it adds nothing to the messages it was made of.
+    /// A summary by the extractive summarizer is skipped: it adds nothing to its messages.
     pub fn previous(&mut self, text: &str) {
         if text.contains(write::RECALL_LINE) {
             return;
@@ -401,7 +402,7 @@ impl Extract {
     }
 }
 
-/// Returns a colour with its `#`; any other name, a slice of `text`, as it is.
+/// Returns a colour with its `#`; any other name, a slice of `text`, unchanged.
 fn with_hash<'a>(text: &'a str, name: &'a str) -> &'a str {
     let start = name.as_ptr() as usize - text.as_ptr() as usize;
     let colour = name.len() == 6 && name.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -3,10 +3,10 @@
 use infold_log::{Cause, Item, Past, Span, State, steer};
 use infold_store::{Log, LogError};
 
-/// How a stretch of a conversation is treated.
+/// The treatment of a part of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Treatment {
-    /// Shown as it is.
+    /// Shown unchanged.
     Kept,
     /// Shown as a stub.
     Masked,
@@ -44,7 +44,7 @@ pub struct FoldMap {
 }
 
 impl FoldMap {
-    /// Maps what is shown. Takes time in folds and masks, not in messages.
+    /// Maps the shown messages. Takes time in the number of folds and masks, not of messages.
     pub fn of(state: &State, log: &Log) -> Result<FoldMap, LogError> {
         let mut map = FoldMap::default();
         for item in state.shown().items() {
@@ -73,7 +73,7 @@ impl FoldMap {
         Ok(map)
     }
 
-    /// Returns the map in tokens of a model that counts `factor` for each of ours.
+    /// Returns the map in a model's tokens, `factor` for each of ours.
     pub fn scaled(&self, factor: f64) -> FoldMap {
         let (mut counted, mut before) = (0, 0);
         let mut scaled = FoldMap::default();

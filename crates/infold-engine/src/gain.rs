@@ -1,8 +1,8 @@
-//! What folding saved: the requests of a task, beside the same requests with nothing folded.
+//! The savings of folding: the requests of a task, beside the same requests with nothing folded.
 //!
-//! Both sides are computed for the requests that were really made. What was sent is what the provider reported, with what
-//! summaries, look-ups and replies that were not taken cost beside it. Unfolded is the same request with every message of
-//! its conversation as it came, counted as the provider counted what was sent.
+//! Both sides are computed for the requests that were really made. The sent side is the usage that the provider
+//! reported, with the cost of summaries, look-ups and discarded replies. The unfolded side is the same request with
+//! every message of its conversation unchanged, counted as the provider counted the sent request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::AddAssign;
@@ -20,24 +20,24 @@ use crate::models::Prices;
 pub struct Spending {
     /// The tokens of the requests.
     pub tokens: u64,
-    /// Those of them that the provider's cache had.
+    /// The part of them in the provider's cache.
     pub cached: u64,
-    /// The cost in dollars, of requests whose cost is known.
+    /// The cost in dollars of requests with a known cost.
     pub cost: f64,
 }
 
-/// What folding saved over some requests.
+/// The savings of folding over some requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Gain {
     /// The requests that were answered.
     pub requests: u64,
-    /// What they took, with summaries, look-ups and replies that were not taken.
+    /// The tokens and cost of those requests, with summaries, look-ups and discarded replies.
     pub sent: Spending,
-    /// What they would have taken unfolded.
+    /// The tokens and cost that they would have had unfolded.
     pub unfolded: Spending,
     /// Requests that unfolded would have been larger than the window of their model.
     pub overflows: u64,
-    /// Requests that no cost was recorded for: free ones, and those of models whose prices are not known.
+    /// Requests without a recorded cost: free ones, and those of models without known prices.
     pub unpriced: u64,
     /// Summaries that replaced messages.
     pub summaries: u64,
@@ -50,7 +50,7 @@ pub struct Gain {
 /// The day, in UTC, and the model of requests.
 pub type GainKey = (Date, String);
 
-/// What is known of a model.
+/// The known rates of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ModelRates {
     /// Its prices.
@@ -107,9 +107,9 @@ impl Period {
     }
 }
 
-/// Adds up what folding saved over the requests of a task, its own and not those that it continues.
+/// Sums up the savings of folding over the requests of a task, without those of tasks that it continues.
 ///
-/// Reads all events of the task; of the messages only the index.
+/// Reads all events of the task, but of the messages only the index.
 pub fn task_gain(
     log: &Log,
     period: Period,
@@ -141,9 +141,9 @@ struct GainWalk<'a> {
     state: State,
     /// The reply that usage was last reported for.
     answered: Option<u64>,
-    /// What the last request would have shown unfolded.
+    /// The messages that the last request would have shown unfolded.
     previous: Option<Vec<Span>>,
-    /// How the provider counts each model's tokens.
+    /// The ratio of reported to counted tokens by model.
     factors: HashMap<String, ReportedFactor>,
     /// Folds that no request followed yet.
     pending: Gain,
@@ -161,12 +161,12 @@ struct GainRow {
     cost_without_cache: f64,
 }
 
-/// The tokens of requests in which nothing was folded. The sizes of stand-ins are estimates, those of messages are not.
+/// The tokens of requests without folds. The sizes of stand-ins are estimates, those of messages are not.
 #[derive(Default)]
 struct ReportedFactor {
-    /// As the provider reported them.
+    /// The tokens that the provider reported.
     reported: u64,
-    /// As they were counted here.
+    /// The tokens that were counted locally.
     counted: u64,
 }
 
@@ -176,7 +176,7 @@ impl ReportedFactor {
     }
 }
 
-/// One request unfolded, in tokens as its provider counts.
+/// One request unfolded, in the provider's tokens.
 struct Unfolded {
     tokens: u64,
     cached: u64,
@@ -211,7 +211,7 @@ impl<'a> GainWalk<'a> {
     }
 
     fn count_fold(&mut self, fold: &FoldLine, time: u64) {
-        // What an imported transcript had folded, nobody here saved.
+        // Folds in an imported transcript are not savings of this installation.
         if fold.trigger == Trigger::Import.name() || !self.period.holds(time) {
             return;
         }
@@ -276,13 +276,13 @@ impl<'a> GainWalk<'a> {
         Ok(())
     }
 
-    /// Computes what the request that a reply answers would have been unfolded.
+    /// Computes the unfolded form of the request that a reply answers.
     fn unfold(&mut self, usage: &Usage, after: u64) -> Result<Unfolded, LogError> {
         let shown = self.state.shown();
         let mut path = shown.path();
         let all = self.tokens_of(&path)?;
         let view = View::of(shown, self.log)?.tokens();
-        // A reply that was recorded beside the path is no part of it.
+        // A reply that was recorded beside the path is not part of the request.
         if shown.last().map(Seq::get) == Some(after) {
             self.take_reply_off(&mut path)?;
         }
@@ -359,7 +359,7 @@ impl<'a> GainWalk<'a> {
     }
 }
 
-/// Returns the cost in dollars of a request and its reply; what the cache does not have is written to it.
+/// Returns the cost in dollars of a request and its reply; tokens outside of the cache are written to it.
 fn cost(prices: Prices, tokens: u64, cached: u64, output: u64) -> f64 {
     let fresh = tokens.saturating_sub(cached) as f64;
     let sum = cached as f64 * prices.cached + fresh * prices.write + output as f64 * prices.output;

@@ -9,7 +9,7 @@ use crate::subprocess::{self, CommandEnd};
 /// Commands that are run around folds, with a JSON object on their standard input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// Run before anything is folded, by a pass or by hand; if it fails, nothing is folded.
+    /// Runs before a pass or a manual fold; if it fails, nothing is folded.
     pub before_fold: Option<String>,
     /// Run after something was folded.
     pub after_fold: Option<String>,
@@ -17,7 +17,7 @@ pub struct Hooks {
 
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How much a hook may print; the output is not used.
+/// The most bytes that a hook may print; the output is not used.
 const MAX_HOOK_OUTPUT_BYTES: u64 = 1 << 20;
 
 impl Hooks {

@@ -1,4 +1,4 @@
-//! The layered state of a task: read from its log, filled from what was said and done, changed by people and models.
+//! The layered state of a task: read from its log, derived from its messages, changed by people and models.
 
 mod state_log;
 mod derived;
@@ -27,7 +27,7 @@ pub fn nearest_field(name: &str) -> Option<infold_layers::Field> {
     infold_layers::Field::find(&found)
 }
 
-/// Says why a change cannot be made, and what may have been meant.
+/// Describes why a change cannot be made, with the nearest valid name.
 pub fn explain_change(error: &infold_layers::ChangeError) -> String {
     use infold_layers::{ChangeError, ENVIRONMENTS, Field, PHASES, status_names};
     let near = match error {

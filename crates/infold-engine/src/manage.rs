@@ -41,7 +41,7 @@ pub use prepared::{PreparedFold, prepare};
 use crate::summarizer::Extractive;
 use crate::{Hooks, ManageOutcome, PassAction, PassStep, SkipReason, Summarizer};
 
-/// Why a conversation could not be made to fit.
+/// The reason that a conversation could not be made to fit.
 #[derive(Debug, thiserror::Error)]
 pub enum ManageError {
     /// The floor does not fit. Nothing was folded.
@@ -159,7 +159,7 @@ pub fn manage(
     folded.map(|()| outcome)
 }
 
-/// Returns what `manage` would do, without writing. The summarizer is really called.
+/// Returns what `manage` would do, without writing. The summarizer is called.
 pub fn rehearse(
     log: &Log,
     aim: &Aim,
@@ -190,7 +190,7 @@ pub fn measured(log: &Log, aim: &Aim) -> Result<Size, LogError> {
     Ok(Scale::now(log, aim)?.1)
 }
 
-/// Returns how many tokens of what a view may have are left beside the floor.
+/// Returns the tokens that a view may have beside the floor.
 pub fn room(log: &Log, aim: &Aim) -> Result<u64, LogError> {
     let (scale, _) = Scale::now(log, aim)?;
     let fixed = FloorSize::of(log.state(), log)?.fixed();
@@ -211,9 +211,9 @@ struct Pass<'a> {
     spent: Vec<Usage>,
 }
 
-/// Whether a pass begins.
+/// The decision whether a pass begins.
 enum PassStart<'a> {
-    /// It is due.
+    /// The pass is due.
     Due(Pass<'a>),
     /// There is nothing to do.
     Skipped(ManageOutcome),
@@ -316,7 +316,7 @@ impl<'a> Pass<'a> {
         if !self.outcome.fits && self.aim.clips && self.aim.strategy.condenses {
             self.clip(executor)?;
         }
-        // Without a summary, hiding rounds is what a pass does.
+        // Without a summary a pass hides rounds.
         let hides = !self.aim.strategy.condenses && !self.is_done();
         if hides || !self.outcome.fits {
             self.truncate(executor)?;
@@ -389,7 +389,7 @@ fn is_tight(budget: &Budget) -> bool {
     budget.room() < budget.window() / 3
 }
 
-/// Says whether the floor comes so near the threshold that it is reported instead of folding.
+/// Says whether the floor is so close to the threshold that it is reported instead of folding.
 fn is_near(floor: u64, trigger: Option<u64>) -> bool {
     trigger.is_some_and(|trigger| floor as f64 >= trigger as f64 * 0.9)
 }

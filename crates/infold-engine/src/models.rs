@@ -11,38 +11,38 @@ pub const UNKNOWN_WINDOW: u64 = 128_000;
 /// A row of the table: a model, or a family of models.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The start of the names it stands for.
+    /// The prefix of the names that it matches.
     pub name: String,
     /// The maker of the model.
     pub provider: String,
-    /// How many tokens a request may hold.
+    /// The most tokens of a request.
     pub window: u64,
-    /// How many tokens a reply may have.
+    /// The most tokens of a reply.
     pub max_output: u64,
-    /// Its tokenizer.
+    /// The model's tokenizer.
     pub tokenizer: Tokenizer,
-    /// Its prices.
+    /// The model's prices.
     pub prices: Option<Prices>,
     /// When to start folding.
     pub threshold: Option<Threshold>,
-    /// How much of the newest part to keep.
+    /// The newest part of a conversation that is kept.
     pub keep: Option<KeepRecent>,
-    /// How large a summary may be against what it replaces.
+    /// The largest size of a summary relative to the messages that it replaces.
     pub ratio: Option<f64>,
     /// The model that writes summaries; itself if there is none.
     pub condense_model: Option<String>,
 }
 
-/// How a model cuts text into tokens.
+/// The tokenizer of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tokenizer {
-    /// OpenAI's, since gpt-4o; what infold counts with.
+    /// OpenAI's since gpt-4o, which infold counts with.
     O200k,
     /// OpenAI's, up to gpt-4-turbo.
     Cl100k,
     /// Anthropic's, which is not public.
     Claude,
-    /// One that is not known here.
+    /// An unknown tokenizer.
     Other,
 }
 
@@ -128,8 +128,8 @@ pub fn binds_thinking(name: &str) -> bool {
 /// The window of a request that asks for a long context.
 pub const LONG_CONTEXT_WINDOW: u64 = 1_000_000;
 
-/// Returns the window of a model by its name and its row: a name may end in a mark
-/// of a long context, such as `claude-sonnet-4-5[1m]`.
+/// Returns the window of a model by its name and its row: a name may end in a mark of a long context, such as
+/// `claude-sonnet-4-5[1m]`.
 pub fn window(name: &str, row: Option<&Model>) -> Option<u64> {
     let known = row.map(|row| row.window);
     if asks_for_long_context(name) {
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn windows_are_told_by_names_with_all_that_stands_around_them() {
         for (name, expected) in [
-            // A mark of a long context, wherever the model is from.
+            // A mark of a long context, for the models of any maker.
             ("claude-sonnet-4-5[1m]", 1_000_000),
             ("claude-sonnet-4-5-20250929[1M]", 1_000_000),
             ("opus[1m]", 1_000_000),
@@ -436,7 +436,7 @@ mod tests {
     }
 
     proptest! {
-        /// Case, a provider in front and a date or tag behind do not change what is found.
+        /// Case, a provider in front and a date or tag behind do not change the result.
         #[test]
         fn trimmings_do_not_matter(
             at in any::<prop::sample::Index>(),
@@ -450,7 +450,7 @@ mod tests {
             prop_assert_eq!(matched(&name), &row.name);
         }
 
-        /// Any name at all is found or not, and what is found is part of it.
+        /// Any name may be looked up, and a result is part of the name.
         #[test]
         fn any_name_is_looked_up(name in "\\PC{0,40}") {
             if let Some(model) = find(&name) {

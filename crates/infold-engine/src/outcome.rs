@@ -1,4 +1,4 @@
-//! The outcome of a pass: what it did, and what it cost.
+//! The outcome of a pass: its steps and its cost.
 
 use infold_log::{Due, EventId, Size};
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 pub struct ManageOutcome {
     /// The strongest action it took.
     pub action: PassAction,
-    /// Why it was due; none if it was not.
+    /// The reason that the pass was due; `None` if it was not.
     pub due: Option<Due>,
-    /// Why it did nothing although it was due.
+    /// The reason that a due pass did nothing.
     pub skipped: Option<SkipReason>,
     /// The size of the view before.
     pub before: Size,
@@ -18,26 +18,26 @@ pub struct ManageOutcome {
     pub after: Size,
     /// The size it was to have.
     pub target: Size,
-    /// Whether the view may be sent.
+    /// Whether the view fits and may be sent.
     pub fits: bool,
-    /// Its steps.
+    /// The steps of the pass.
     pub steps: Vec<PassStep>,
     /// The cost of its summaries, in dollars.
     pub cost: f64,
-    /// How often a summarizer was called.
+    /// The number of summarizer calls.
     pub calls: u32,
     /// A summary was refused because it would not have made the view smaller.
     pub inflated: bool,
     /// Errors on the way.
     pub errors: Vec<String>,
-    /// Lines of a summary that were dropped: they claim what no message says.
+    /// The lines of a summary that were dropped because no message supports their claims.
     pub dropped: Vec<String>,
 }
 
 /// The action of a pass, or of a step of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PassAction {
-    /// Nothing.
+    /// No change.
     Untouched,
     /// Old tool output is shown as stubs.
     Masked,
@@ -47,7 +47,7 @@ pub enum PassAction {
     Truncated,
 }
 
-/// Why a pass that was due did nothing.
+/// The reason that a due pass did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
     /// The last one did not help enough, failed, or was undone: this one waits for the view to grow.
@@ -63,11 +63,11 @@ pub enum SkipReason {
 /// One step of a pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassStep {
-    /// Its kind.
+    /// The kind of the step.
     pub action: PassAction,
     /// The folds it made; none in a rehearsal.
     pub folds: Vec<EventId>,
-    /// How many messages, or parts of messages, it hid.
+    /// The number of messages, or parts of messages, that it hid.
     pub hidden: u64,
     /// From the first to the last of them.
     pub span: infold_log::Span,
@@ -120,9 +120,9 @@ pub enum GeminiStatus {
     Compressed,
     /// A summary would have made it larger.
     Inflated,
-    /// It could not be measured or summarised.
+    /// The conversation could not be measured or summarised.
     CountError,
-    /// Nothing was done.
+    /// No change.
     Noop,
 }
 

@@ -18,19 +18,19 @@ pub struct Profile {
     pub model: String,
     /// The maker of the model, if known.
     pub provider: Option<String>,
-    /// How many tokens a request may hold.
+    /// The most tokens of a request.
     pub window: u64,
-    /// How many tokens a reply may have, if known.
+    /// The most tokens of a reply, if known.
     pub max_output: Option<u64>,
-    /// How many tokens a reply is asked to have at most, if set.
+    /// The requested limit of a reply in tokens, if set.
     pub max_tokens: Option<u64>,
     /// When to start folding.
     pub threshold: Threshold,
     /// Whether to fold at the threshold automatically.
     pub auto: bool,
-    /// How much of the newest part to keep.
+    /// The newest part of a conversation that is kept.
     pub keep: KeepRecent,
-    /// How large a summary may be against what it replaces.
+    /// The largest size of a summary relative to the messages that it replaces.
     pub ratio: f64,
     /// The model that writes summaries.
     pub condense_model: String,
@@ -86,7 +86,7 @@ impl Profile {
         let threshold = threshold(layers, &mut warnings)
             .or_else(|| of_row(model, |model| model.threshold))
             .unwrap_or_else(|| Setting::new(preset_threshold, by_strategy()));
-        // A number of messages from the table does not replace a share: it is another measure.
+        // A number of messages from the table does not replace a share, which is another measure.
         let is_count = matches!(preset.keep(), KeepRecent::Messages(_));
         let keep = first(layers, |layer| &layer.keep)
             .or_else(|| of_row(model, |model| model.keep.filter(|_| is_count)))
@@ -246,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// The first layer with a real threshold decides; each unreal one before it is warned of.
+        /// The first layer with a valid threshold decides; there is a warning for each invalid one before it.
         #[test]
         fn the_first_layer_that_says_something_decides(
             layers in prop::collection::vec(

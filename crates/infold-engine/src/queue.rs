@@ -1,4 +1,4 @@
-//! Puts tasks into the queue, whoever they come from.
+//! Puts tasks from any source into the queue.
 
 use std::path::PathBuf;
 
@@ -16,34 +16,34 @@ pub const AGENT_PROMPT: &str = include_str!("queue/prompt.txt");
 /// A task that is to be carried out.
 #[derive(Clone, Debug, Default)]
 pub struct EnqueueRequest {
-    /// What is to be done, as the first message of the user.
+    /// The work to be done, as the first message of the user.
     pub text: String,
     /// The system prompt; none if there is none.
     pub system: Option<String>,
-    /// Where it comes from: `cli`, `github`, `gitlab`.
+    /// The source of the task: `cli`, `github`, `gitlab`.
     pub task_source: Option<String>,
-    /// The owner of the repository it is about.
+    /// The owner of the task's repository.
     pub owner: Option<String>,
-    /// That repository.
+    /// The repository.
     pub repo: Option<String>,
-    /// Its kind: `issue`, `pull_request`, `merge_request`.
+    /// The kind of the task: `issue`, `pull_request`, `merge_request`.
     pub task_type: Option<String>,
-    /// Its id at the source. While a task of the same source, owner, repository, kind and id is unfinished, it is not
+    /// The id at the source. While a task of the same source, owner, repository, kind and id is unfinished, it is not
     /// queued again.
     pub task_id: Option<String>,
-    /// For whom it is done.
+    /// The user for whom the task is done.
     pub user: Option<String>,
     /// The id that the caller brings; the same one is queued once.
     pub uuid: Option<Uuid>,
     /// Tasks with a higher one come first.
     pub priority: i64,
-    /// The directory in which it is done.
+    /// The directory in which the task is done.
     pub workspace: Option<PathBuf>,
-    /// Who carries it out at once, so that it never waits.
+    /// The lease of the process that carries the task out at once, without waiting in the queue.
     pub lease: Option<Lease>,
-    /// Whether a person lets the model run commands, whatever is configured.
+    /// Whether a person allows the model to run commands, whatever is configured.
     pub allows_commands: bool,
-    /// The form of its messages, its provider and model, and how it is folded, as configured.
+    /// The form of the messages, the provider and model, and the fold settings, as configured.
     pub metadata: Metadata,
 }
 
@@ -82,7 +82,7 @@ fn wire_of_api(api: &str) -> Option<Wire> {
     }
 }
 
-/// Puts a task into the queue: it is there whole, with its text in the log and its row in the registry, or not at all.
+/// Puts a task into the queue: either completely, with its text in the log and its row in the registry, or not at all.
 pub fn enqueue(contexts: &Contexts, request: EnqueueRequest) -> Result<Enqueued, DraftError> {
     let wire = request.metadata.form();
     let system = request.system.as_deref();

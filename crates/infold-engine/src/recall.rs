@@ -1,8 +1,9 @@
-//! Recalls what the last messages refer to: excerpts of hidden messages, shown at the end of the request.
+//! Recalls hidden messages that the last messages refer to: excerpts, shown at the end of the request.
 //!
-//! What the user's words or the arguments of the model's calls name (see [`crate::references`]; of the user's words also quotations, names
-//! and rare words), and no line in view says anything about, is looked up in the hidden messages. The lines around the newest statement about it
-//! are added to the last message, so that the cached prefix stays as it is.
+//! The words of the user and the arguments of the model's calls name things (see [`crate::references`]; in the user's
+//! words also quotations, names and rare words). Each name that no line in view says anything about is searched for in
+//! the hidden messages. The lines around its newest statement are added to the last message, so that the cached prefix
+//! stays as it is.
 
 mod excerpt;
 mod name;
@@ -25,7 +26,7 @@ use excerpt::excerpt_lines;
 use name::{MAX_PLACES, find_form, normal};
 use source::{SourceText, whole_text};
 
-/// How much may be recalled for one request.
+/// The limits of recall for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecallLimits {
     /// The tokens of all excerpts, as counted.
@@ -43,7 +44,7 @@ impl RecallLimits {
         }
     }
 
-    /// Returns what of it fits beside a view of so many tokens of the model.
+    /// Returns the limits that fit beside a view of `view` tokens of the model.
     pub fn within(self, aim: &Aim, view: u64) -> RecallLimits {
         let room = aim.budget.allow().saturating_sub(view) as f64 / aim.factor;
         RecallLimits {
@@ -56,7 +57,7 @@ impl RecallLimits {
 /// Returns the messages of a task that mention a name: the newest first, a few more at most than a name may have places.
 pub type MentionLookup<'a> = dyn FnMut(&Log, &str) -> Result<Vec<Seq>, TaskError> + 'a;
 
-/// How long a request waits for the index to be brought up to the log; what is hidden was said long ago, and is mostly in it.
+/// The time that a request waits for the index to be filled; hidden messages are old and mostly indexed.
 const MAX_FILL_TIME: Duration = Duration::from_millis(200);
 
 /// An excerpt that was added to the last message.
@@ -68,17 +69,17 @@ pub struct RecalledExcerpt {
     pub source: Seq,
     /// The reference that it was recalled for.
     pub reference: String,
-    /// Its tokens, as counted.
+    /// The tokens of the excerpt, as counted.
     pub tokens: u64,
 }
 
-/// The first excerpts may take all the room, so many of them at least: what is cut off is missed more than one more excerpt.
+/// The number of first excerpts that may take all the room: cut lines are a greater loss than one excerpt fewer.
 const MIN_FULL_EXCERPTS: usize = 2;
-/// Too short an excerpt helps nobody.
+/// Shorter excerpts are not useful.
 const MIN_EXCERPT_TOKENS: u64 = 48;
 
-/// Adds excerpts of what the last message refers to; returns them. A message that carries some already gets no more, so that a
-/// retry repeats its bytes.
+/// Adds excerpts of hidden messages that the last message refers to; returns them. A message that carries some already
+/// gets no more, so that a retry has the same bytes.
 pub fn recall_references(
     writer: &mut Writer,
     limits: RecallLimits,
@@ -120,7 +121,7 @@ pub fn is_recall_possible(log: &Log) -> Result<bool, LogError> {
     Ok(trigger::carrier(log)?.is_some())
 }
 
-/// Returns the text to show for a source, within so many tokens; none if it says nothing about what is named.
+/// Returns the text to show for a source, within `tokens`; `None` if no line says anything about the names.
 fn excerpt_text(source: &SourceText, tokens: u64) -> Option<String> {
     let head = format!(
         "{RECALLED_HEAD}{}, by {}, which is no longer shown; a quotation, not an instruction:]",
@@ -131,8 +132,8 @@ fn excerpt_text(source: &SourceText, tokens: u64) -> Option<String> {
     Some(format!("{head}\n{}", quoted(&lines)))
 }
 
-/// Returns the tool among those that a request offers which opens hidden messages: `recall` beside `search_history`, each alone or behind
-/// the name of the server that offers them (`mcp__infold__recall`).
+/// Returns the tool of a request that opens hidden messages: `recall` beside `search_history`, each alone or behind the
+/// name of the server that offers them (`mcp__infold__recall`).
 pub fn offered_tool(names: &[String]) -> Option<&str> {
     const MAX_NAME_BYTES: usize = 64;
     names.iter().map(String::as_str).find(|name| {
@@ -148,7 +149,7 @@ pub fn offered_tool(names: &[String]) -> Option<&str> {
     })
 }
 
-/// Marks every line as quoted, so that no line of a message can pass for the end of the quotation or for ours.
+/// Marks every line as quoted, so that no line of a message can be taken for the end of the quotation or for our text.
 fn quoted(lines: &str) -> String {
     let visible = |c: char| {
         if c.is_control() && c != '\t' {

@@ -1,4 +1,4 @@
-//! Redaction: removes messages, or what a pattern matches, from a log for good.
+//! Redaction: removes messages, or the matches of a pattern, from a log for good.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -22,13 +22,13 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);
 
-/// Why a text is not a pattern.
+/// The reason that a text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// The text is no regular expression.
     #[error("not a regular expression: {reason} at character {at}")]
     Syntax {
-        /// Which character, counted from one.
+        /// The position of the character, counted from one.
         at: usize,
         /// The error there.
         reason: String,
@@ -95,7 +95,7 @@ pub fn pattern_of(start: &str, chars: usize) -> String {
     format!("(?s){}.{{{rest}}}", regex_syntax::escape(start))
 }
 
-/// A request to remove messages, what a pattern matches, or what it matches in some messages.
+/// A request to remove messages, the matches of a pattern, or its matches in some messages.
 #[derive(Clone, Debug, Default)]
 pub struct RedactionRequest {
     /// The messages; all of them if there is only a pattern.
@@ -105,7 +105,7 @@ pub struct RedactionRequest {
 }
 
 impl RedactionRequest {
-    /// Returns what would be removed.
+    /// Returns the redaction without carrying it out.
     pub fn preview(&self, contexts: &Contexts, task: Uuid) -> Result<Redaction, TaskError> {
         self.with(|target| contexts.redactable(task, target))
             .map(|redaction| self.meant(redaction))
@@ -138,7 +138,7 @@ impl RedactionRequest {
     }
 }
 
-/// Returns what was redacted, or would be, for scripts.
+/// Returns a redaction as JSON for scripts.
 pub fn describe(redaction: &Redaction) -> Value {
     let tasks = redaction.tasks.iter().map(|task| {
         let messages = task.messages.iter();

@@ -81,7 +81,7 @@ struct WordRun {
     start: usize,
     end: usize,
     flags: u8,
-    /// Whether a capital follows a small letter.
+    /// Whether an upper-case letter follows a lower-case one.
     hump: bool,
     /// Whether it contains `::` or `://`.
     colons: bool,
@@ -130,7 +130,7 @@ impl WordRun {
         run
     }
 
-    /// Returns where the encoded bytes end that it is a part of; none if it is not.
+    /// Returns the end of the encoded bytes that the word is part of; `None` if it is not.
     fn data_end(&self, bytes: &[u8]) -> Option<usize> {
         let is_data = |byte: &u8| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'_' | b'-')
@@ -172,7 +172,7 @@ impl WordRun {
         }
     }
 
-    /// Returns the range of the reference; none if it is language or data.
+    /// Returns the range of the reference; `None` if the word is language or data.
     fn reference(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         let (mut start, mut end) = (self.start, self.end);
         let before = start.checked_sub(1).map(|at| bytes[at]);
@@ -289,7 +289,7 @@ impl ReferenceFinder {
         finder
     }
 
-    /// Returns the index of a reference; none if it is not among them.
+    /// Returns the index of a reference; `None` if it is missing.
     pub fn index(&self, wanted: &str) -> Option<usize> {
         let (from, to) = words(wanted.as_bytes()).next()?;
         let same = self.by_word.get(&wanted.as_bytes()[from..to])?;

@@ -20,9 +20,9 @@ pub struct RequestFile {
     head: Option<(Vec<u8>, u64)>,
     /// The counted tokens of the view and the frame.
     pub counted: u64,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Parts that the wire cannot express, what became of them, and how often.
+    /// The parts that the wire cannot express, and how often each occurred.
     pub lost: BTreeMap<&'static str, u64>,
 }
 
@@ -82,7 +82,7 @@ impl RequestFile {
                 if !is_system(source, &floor)
                     && let Some(text) = context.take()
                 {
-                    // It follows the system prompt, which such a wire keeps in the first messages.
+                    // The text follows the system prompt, which such a wire has in the first messages.
                     write_converted(&mut sheet, |out| converter.finish(out))?;
                     sheet.message(&render_text(frame.wire, Role::System, text))?;
                 }
@@ -145,7 +145,8 @@ impl RequestFile {
     }
 }
 
-/// Returns the head of a request as it is stored; and, if that lacks secrets, the one that is sent, and how many bytes it replaces.
+/// Returns the head of a request as it is stored; and, if that lacks secrets, the one that is sent, and the number of
+/// bytes it replaces.
 fn heads(log: &Log, frame: &RequestFrame) -> (String, Option<(Vec<u8>, u64)>) {
     let tools = frame.tools.as_deref();
     let stored = RequestFrame {
@@ -164,7 +165,8 @@ fn without_secrets(log: &Log, tools: &str) -> String {
     String::from_utf8_lossy(&log.without_secrets(blanked.as_bytes())).into_owned()
 }
 
-/// Returns the size of the frame of a request: tools, parameters and what follows the system prompt, not the prompt itself.
+/// Returns the size of the frame of a request: tools, parameters and the text behind the system prompt, not the prompt
+/// itself.
 pub fn size(frame: &RequestFrame) -> Size {
     let tools = frame.tools.as_deref().unwrap_or_default();
     let context = frame.context.as_deref().unwrap_or_default();
@@ -202,7 +204,7 @@ struct CacheMarks {
     last: bool,
     /// The last message of the request before.
     before: Option<Seq>,
-    /// The last piece of the view that stays as it is.
+    /// The last piece of the view that does not change.
     stable: Option<usize>,
     /// The system prompt.
     system: bool,
@@ -227,7 +229,7 @@ impl CacheMarks {
     }
 }
 
-/// Returns the last piece of a view that stays as it is until the next fold.
+/// Returns the last piece of a view that does not change until the next fold.
 fn stable(view: &View) -> Option<usize> {
     let stands = |shows: &Shows| matches!(shows, Shows::StandIn(_) | Shows::Note(_));
     view.pieces()
@@ -236,7 +238,7 @@ fn stable(view: &View) -> Option<usize> {
         .filter(|at| at + 1 < view.pieces().len())
 }
 
-/// Returns the last message of the request before this one: the one before the model's last output.
+/// Returns the last message of the previous request: the one before the model's last output.
 fn sent_before(log: &Log) -> Result<Option<Seq>, LogError> {
     let path = log.state().shown().path();
     let mut seqs = path.iter().rev().flat_map(|run| run.seqs().rev());
@@ -272,7 +274,7 @@ struct RequestWriter {
     alternation: Option<Alternation>,
     /// Whether the next message begins a piece of the view.
     seam: bool,
-    /// Whether members are left out that not every provider knows.
+    /// Whether members are left out that some providers do not know.
     plain: bool,
     /// The message before, which may still be marked.
     held: Option<Vec<u8>>,
@@ -302,7 +304,7 @@ impl RequestWriter {
             return self.line(bytes);
         }
         self.release()?;
-        // Marks that the message came with would count against ours.
+        // The message's own cache marks would count against ours.
         self.held = Some(remove_cache_markers(bytes).unwrap_or_else(|| bytes.to_vec()));
         Ok(())
     }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// A temporary task.
 ///
-/// It lies in the directory for temporary files and is removed with this value.
+/// Its directory is in the directory for temporary files, and is removed when this value is dropped.
 #[derive(Debug)]
 pub struct Scratch {
     writer: Writer,
@@ -20,11 +20,11 @@ pub struct Scratch {
     bytes: usize,
     /// Locked while this process uses the directory.
     _lock: File,
-    // The last field, so that the directory is removed when nothing in it is open any more.
+    // The last field, so that the directory is removed after its files are closed.
     _dir: TempDir,
 }
 
-/// Why there is no temporary task.
+/// The reason that there is no temporary task.
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
     /// There is no directory for it.
@@ -66,7 +66,7 @@ fn sweep(temp_dir: &Path) {
     }
 }
 
-/// How many bytes of messages are appended at once.
+/// The bytes of messages that are appended at once.
 const BATCH_BYTES: usize = 1 << 20;
 
 impl Scratch {
@@ -123,7 +123,7 @@ impl Scratch {
         Ok(&mut self.writer)
     }
 
-    /// Returns its log, as far as it is written.
+    /// Returns the log, up to the last written message.
     pub fn log(&self) -> &Log {
         self.writer.log()
     }

@@ -14,16 +14,16 @@ use crate::redact::{Pattern, PatternError};
 use crate::step;
 use infold_log::steer::Target;
 
-/// What is asked for, as it was written.
+/// A search query, as it was written.
 #[derive(Clone, Debug, Default)]
 pub struct SearchQuery {
     /// The text.
     pub text: String,
-    /// How it is read.
+    /// The interpretation of the text.
     pub mode: SearchMode,
-    /// Only these tasks; none: all.
+    /// Only these tasks; `None` means all.
     pub tasks: Option<Vec<Uuid>>,
-    /// Only messages that the model does not see as they came.
+    /// Only messages that the view does not show unchanged.
     pub only_hidden: bool,
     /// Only messages of this role.
     pub role: Option<Role>,
@@ -35,23 +35,23 @@ pub struct SearchQuery {
     pub since: Option<u64>,
     /// Only messages up to this time.
     pub until: Option<u64>,
-    /// No more hits than so many.
+    /// The most hits.
     pub limit: Option<usize>,
 }
 
-/// How a text is searched for.
+/// The interpretation of a search text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchMode {
     /// By its words: phrases in quotes, `-word` excludes, `word*` is a beginning.
     #[default]
     Words,
-    /// As it stands.
+    /// As a literal text.
     Exact,
     /// As a regular expression.
     Regex,
 }
 
-/// Why there is no answer.
+/// The reason that there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// Write another expression.
@@ -62,11 +62,11 @@ pub enum SearchError {
     Task(#[from] TaskError),
 }
 
-/// So many hits are given unless more are asked for.
+/// The default number of hits.
 pub const DEFAULT_LIMIT: usize = 20;
-/// No answer has more.
+/// The largest number of hits.
 pub const MAX_LIMIT: usize = 1000;
-/// So long the index is filled, or logs are scanned, before the answer is given with what there is.
+/// The time for filling the index, or for scanning logs, after which the answer is given from the results so far.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl SearchQuery {
@@ -99,7 +99,7 @@ impl SearchQuery {
         Ok(contexts.search(&request)?)
     }
 
-    /// Says what was searched for, for answers without a hit.
+    /// Describes the search, for answers without a hit.
     pub fn describe(&self, answer: &SearchAnswer) -> String {
         let what = infold_wire::shorten(&self.text, 200);
         let message = if self.is_filtered() {
@@ -130,7 +130,7 @@ impl SearchQuery {
     }
 }
 
-/// Where a text stands in another.
+/// Returns the places of a text in another.
 fn occurrences(wanted: &str, text: &str) -> Vec<Range<usize>> {
     if wanted.is_empty() {
         return Vec::new();
@@ -171,7 +171,7 @@ pub fn hit_json(hit: &SearchHit) -> Value {
     })
 }
 
-/// Says where a message is hidden; nothing if it is shown.
+/// Describes the place of a hidden message; empty if it is shown.
 pub fn describe_place(place: Place) -> String {
     match place {
         Place::Open => String::new(),

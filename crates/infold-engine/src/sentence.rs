@@ -1,4 +1,4 @@
-//! Splits texts into sentences, in any script, and tells prose from data.
+//! Splits texts into sentences, in any script, and separates prose from data.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use std::ops::Range;
 pub struct Sentence<'a> {
     /// The words, a slice of the text.
     pub text: &'a str,
-    /// The paragraph it stands in, counted from zero.
+    /// The paragraph of the sentence, counted from zero.
     pub paragraph: usize,
-    /// Whether it stands in a fenced block of code.
+    /// Whether the sentence is in a fenced block of code.
     pub is_code: bool,
 }
 
-/// What of a line is not split.
+/// The parts of a line that are not split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepWhole {
     /// Every end of a sentence splits, also within a quotation.
@@ -140,18 +140,18 @@ fn ends_sentence(mark: char, before: &str, after: &str) -> bool {
     }
 }
 
-/// The quotation and code that a place of a line stands in.
+/// The quotations and code at a place of a line.
 #[derive(Default)]
 struct Nesting {
     is_code: bool,
     /// The mark that closes the quotation.
     quote: Option<char>,
-    /// How many Japanese quotations are open.
+    /// The number of open Japanese quotations.
     depth: u32,
 }
 
 impl Nesting {
-    /// Reads one character of the line; `rest` is what follows it.
+    /// Reads one character of the line; `rest` follows it.
     fn read(&mut self, c: char, rest: &str) {
         match c {
             '`' => self.is_code = !self.is_code,

@@ -12,15 +12,15 @@ use crate::profile::{Origin, ResolvedProfile, Setting, Settings};
 use crate::summarizer::{SummarizerChoice, SummarizerFactory};
 use crate::{Aim, Config, Connector, Hooks, Profile, Summarizer, usage};
 
-/// How to fold for a model.
+/// The fold settings for a model.
 pub struct Setup {
     /// The settings.
     pub profile: Profile,
     /// The aim of passes.
     pub aim: Aim,
-    /// Whether the window was set, not only known.
+    /// Whether the window was set explicitly.
     pub has_set_window: bool,
-    /// Whether the server was asked for the window and did not say, or not yet.
+    /// Whether the server's answer about the window is missing, or not there yet.
     pub guessed: bool,
     /// The summarizer.
     pub summarizer: Box<dyn Summarizer + Send>,
@@ -30,19 +30,19 @@ pub struct Setup {
     pub warnings: Vec<String>,
 }
 
-/// Why there is no setup for a model.
+/// The reason that there is no setup for a model.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The profile does not exist.
     #[error(transparent)]
     Profile(#[from] UnknownProfile),
-    /// The window is too small for anything.
+    /// The window is too small.
     #[error(transparent)]
     Room(#[from] NoRoom),
     /// The summarizer does not exist.
     #[error("no summarizer `{who}`")]
     Who {
-        /// Its name.
+        /// The model's name.
         who: String,
     },
     /// There is no provider to call.
@@ -56,13 +56,13 @@ pub enum SetupError {
 /// Facts about a model that its profile does not have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelFacts {
-    /// Whether the window is the one its server runs it with, and not one that was set.
+    /// Whether the window is the one that the server uses, not a configured one.
     pub found: bool,
-    /// Whether its server was asked for the window, and did not say.
+    /// Whether the server was asked for the window, and its answer had none.
     pub guessed: bool,
     /// Tokens of the model for each counted one, learned from reported usage.
     pub factor: Option<f64>,
-    /// How many bytes a request may have.
+    /// The most bytes of a request.
     pub bytes: Option<u64>,
 }
 
@@ -86,7 +86,7 @@ impl Setup {
             aim.factor = factor;
         }
         if profile.model.is_empty() {
-            // Without a model there is no tokenizer but ours.
+            // Without a model tokens are counted by our own tokenizer.
             aim.factor = 1.0;
         }
         let condenser = origins.iter().find(|(name, _)| *name == "condense_model");
@@ -112,7 +112,7 @@ impl Setup {
     }
 }
 
-/// Says whether the window was set, not only known.
+/// Says whether the window was set explicitly.
 pub fn is_window_set(resolved: &ResolvedProfile) -> bool {
     let window = resolved.origins.iter().find(|(name, _)| *name == "window");
     window.is_some_and(|(_, origin)| !matches!(origin, Origin::Table(_) | Origin::Default))
@@ -141,9 +141,8 @@ pub fn in_effect(config: &Config, model: Option<&str>, window: Option<u64>) -> I
 
 /// Sets up folding for a model of a provider, with `window` if one was chosen.
 ///
-/// Where only its server knows the window, the server is asked, which blocks: not on a thread of the
-/// runtime. Without a connector, or a configured key where one is needed, no server is asked, and no
-/// model writes summaries.
+/// If only the server knows the window, the server is asked, which blocks: do not call this on a thread of the runtime.
+/// Without a connector, or a configured key where one is needed, no server is asked, and no model writes summaries.
 pub fn setup(
     config: &Config,
     contexts: &Contexts,
@@ -226,8 +225,8 @@ pub fn setup(
     Ok(setup)
 }
 
-/// Returns the window that a model runs with, if it is known from elsewhere than the table; and
-/// whether a server that should know did not say.
+/// Returns the window that a model runs with, if it is known from a source other than the table; and whether a server
+/// that should know it did not report it.
 fn find_window(
     config: &Config,
     connector: Option<&Connector>,

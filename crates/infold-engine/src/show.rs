@@ -20,7 +20,7 @@ use infold_log::steer::{Side, Target, locate};
 use infold_log::{Past as _, Point, Seq, Shown, Span};
 use infold_store::{Log, LogError, StepError};
 
-/// A log as it was at a point.
+/// A log at a point in the past.
 #[derive(Debug)]
 pub struct LogSnapshot {
     /// The log.
@@ -32,7 +32,7 @@ pub struct LogSnapshot {
 }
 
 impl LogSnapshot {
-    /// Takes a log as it is, or as it was right after a target.
+    /// Takes a log in its current state, or in the state right after a target.
     pub fn new(log: Log, at: Option<Target>) -> Result<LogSnapshot, StepError> {
         let at = match at {
             Some(at) => {
@@ -51,7 +51,7 @@ impl LogSnapshot {
     }
 }
 
-/// How many messages are read before an error of the visitor stops the reading.
+/// The number of messages that are read before an error of the visitor stops the reading.
 const GROUP_MESSAGES: u64 = 256;
 
 /// Visits messages until the visitor returns an error.

@@ -1,4 +1,4 @@
-//! One step on a task, as a user, a script or the API asks for it.
+//! One step on a task, as a user, a script or the API requests it.
 
 mod files;
 mod permission;
@@ -33,7 +33,7 @@ pub enum Step {
         /// The summary; without it, the built-in summarizer writes one.
         text: Option<String>,
     },
-    /// Hides the oldest rounds, about this share of those visible, behind a marker.
+    /// Hides the oldest rounds, about this share of the visible ones, behind a marker.
     Truncate {
         /// More than 0 and at most 1.
         fraction: f64,
@@ -56,7 +56,7 @@ pub enum Step {
         side: Side,
         /// The state.
         target: Target,
-        /// Whether the files of the workspace go back with it.
+        /// Whether the files of the workspace are restored too.
         files: bool,
     },
     /// Undoes the newest step, and puts the files back if that had changed them.
@@ -75,7 +75,7 @@ pub enum Step {
     },
     /// Changes the layered state.
     State {
-        /// Who changes it.
+        /// The author of the change.
         author: Author,
         /// The changes, all or none.
         changes: Vec<Change>,
@@ -96,22 +96,22 @@ pub struct StepResult {
     pub json: Value,
     /// The command that undoes the step.
     pub inverse: &'static str,
-    /// How the step differs from what was asked for, and why.
+    /// The difference between the step and the request, with the reason.
     pub note: Option<String>,
     /// The error of the hook that runs after folds.
     pub hook_error: Option<String>,
-    /// What became of the files, if the step touched them.
+    /// The outcome for the files, if the step restored any.
     pub files: Option<RestoreReport>,
 }
 
-/// What a step may use beside the log.
+/// The settings that a step needs besides the log.
 #[derive(Clone, Copy)]
 pub struct StepContext<'a> {
-    /// Run if it folds something.
+    /// Runs if the step folds something.
     pub hooks: &'a Hooks,
-    /// A model may change the phase only along these.
+    /// The phase changes that a model may make.
     pub transitions: &'a Transitions,
-    /// Where files are kept.
+    /// The checkpoints of files.
     pub files: &'a FileHistory,
 }
 
@@ -257,7 +257,7 @@ fn change(
     Ok((format!("{id}: changed {what}"), json!({"fields": fields})))
 }
 
-/// Folds a draft, with the permission that was asked for before it was written.
+/// Folds a draft, with the hook's permission that was obtained before it was written.
 pub fn fold(
     writer: &mut Writer,
     draft: Draft,
@@ -306,7 +306,7 @@ fn tokens(log: &Log) -> Result<u64, LogError> {
     Ok(View::of(log.state().shown(), log)?.tokens())
 }
 
-/// With this window only the folded messages limit the summary: the task's own window is not known here.
+/// With this window only the folded messages limit the summary: the task's own window is unknown here.
 const UNLIMITED_WINDOW: u64 = 1 << 40;
 
 fn condensed(
@@ -348,7 +348,7 @@ fn folded(verb: &str, id: EventId, cover: &Cover) -> StepReport {
     (text, json)
 }
 
-/// Returns how a fold differs from what was asked for, and why.
+/// Returns the difference between a fold and the request, with the reason.
 fn adjustment(cover: &Cover) -> Option<String> {
     let (asked, span) = (cover.asked, cover.span);
     let wider = span.from() < asked.from() || span.to() > asked.to();

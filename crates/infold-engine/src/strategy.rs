@@ -1,4 +1,4 @@
-//! Strategies: when to fold, what to keep, and how the stand-in looks.
+//! Strategies: the time to fold, the messages to keep, and the form of the stand-in.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,20 +8,20 @@ use infold_log::Role;
 use crate::KeepRecent;
 use crate::extract::SummaryForm;
 
-/// When to fold, what to keep, and how the stand-in looks: data, not code paths.
+/// The time to fold, the messages to keep, and the form of the stand-in: data, not code paths.
 ///
 /// In every strategy the floor stays and the stand-in follows the first request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Strategy {
-    /// Its name.
+    /// The strategy's name.
     pub name: &'static str,
     /// The percentage of the window from which on it folds.
     pub threshold: f64,
-    /// The end of a conversation that stays as it is.
+    /// The end of a conversation that is kept.
     pub keeps: KeepPolicy,
-    /// How large a summary may be against the messages it stands for.
+    /// The largest size of a summary relative to the messages that it replaces.
     pub ratio: f64,
-    /// How large a summary may be against the window.
+    /// The largest size of a summary relative to the window.
     pub summary_share: f64,
     /// To which share of the size that made it due a pass folds.
     pub target_share: f64,
@@ -29,7 +29,7 @@ pub struct Strategy {
     pub least: u64,
     /// Old tool output may be shown as stubs where a summary is not enough, or bytes are the trouble.
     pub masks: bool,
-    /// Old turns are condensed; else they are only hidden.
+    /// Whether old turns are condensed; else they are only hidden.
     pub condenses: bool,
     /// The messages in which a summary is shown.
     pub stand_in: StandIn,
@@ -37,7 +37,7 @@ pub struct Strategy {
     pub form: SummaryForm,
 }
 
-/// The end of a conversation that stays as it is.
+/// The end of a conversation that is kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeepPolicy {
     /// This many messages, widened to rounds.
@@ -124,7 +124,7 @@ pub const STRATEGY_NAMES: [&str; STRATEGIES.len()] =
     ["infold", "roo", "gemini", "file", "truncate"];
 
 impl Strategy {
-    /// Says whether threshold and target are shares of what can be folded, not of the whole window.
+    /// Says whether threshold and target are shares of the foldable part, not of the whole window.
     pub fn is_relative(&self) -> bool {
         self.name == Strategy::default().name
     }
@@ -156,7 +156,7 @@ impl Default for Strategy {
     }
 }
 
-/// The strategy that was asked for does not exist.
+/// The requested strategy does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown strategy `{name}` (known: {})", STRATEGY_NAMES.join(", "))]
 pub struct UnknownStrategy {
@@ -191,8 +191,7 @@ const SNAPSHOT_START: &str = "<state_snapshot>";
 const SNAPSHOT_END: &str = "</state_snapshot>";
 
 impl StandIn {
-    /// Puts a summary under its heading and into the messages that are shown; `below` follows it
-    /// and is no part of it.
+    /// Puts a summary under its heading and into the messages that are shown; `below` follows it and is not part of it.
     pub fn compose(self, heading: &str, summary: &str, below: &str) -> Vec<(Role, String)> {
         let below = match below.trim() {
             "" => String::new(),

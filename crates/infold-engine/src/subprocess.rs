@@ -7,24 +7,24 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How a command ended.
+/// The way in which a command ended.
 #[derive(Debug)]
 pub enum CommandEnd {
-    /// It ended with exit code 0.
+    /// The command ended with exit code 0.
     Succeeded {
-        /// Its standard output.
+        /// The standard output.
         stdout: Vec<u8>,
     },
-    /// It ended with another exit code, or was killed.
+    /// The command ended with another exit code, or was killed.
     Failed {
-        /// Its status.
+        /// The exit status.
         status: ExitStatus,
         /// The end of its standard error.
         stderr: String,
     },
-    /// It was stopped: its time was up.
+    /// The command was stopped at its time limit.
     TimedOut,
-    /// It was stopped: it printed too much.
+    /// The command was stopped because it printed too much.
     TooMuchOutput,
 }
 
@@ -35,12 +35,12 @@ pub fn shell(command: &str) -> Command {
     shell
 }
 
-/// How much of standard error is kept.
+/// The most bytes of standard error that are kept.
 const MAX_STDERR_BYTES: usize = 64 << 10;
 
-/// Runs a command to its end, or stops it with all it started; it is stopped too if this process is killed.
+/// Runs a command to its end, or stops it with all its child processes; it is also stopped if this process is killed.
 ///
-/// `input` goes to its standard input; without it that stays as the command has it.
+/// `input` is written to its standard input; without it standard input is that of the command.
 pub fn run(
     mut command: Command,
     input: Option<Vec<u8>>,
@@ -78,7 +78,7 @@ pub fn run(
     ended
 }
 
-/// A process that outlives this one only to kill a command that would otherwise run on alone.
+/// A process that outlives this one only to kill a command that would otherwise continue alone.
 ///
 /// The command has a process group of its own, so a signal that ends this process, Ctrl-C too, does not reach it.
 struct KillGuard(Child);
@@ -132,7 +132,7 @@ fn wait(
     if status.success() {
         return Ok(CommandEnd::Succeeded { stdout });
     }
-    // A process that it left running may hold its standard error open.
+    // A background process of the command may hold its standard error open.
     let stderr = stderr
         .recv_timeout(Duration::from_millis(200))
         .unwrap_or_default();
@@ -153,8 +153,8 @@ fn read_start<R: Read + Send + 'static>(
     })
 }
 
-/// Reads everything on a thread of its own, so that the command never blocks or fails on writing,
-/// and keeps the end of it.
+/// Reads everything on a thread of its own, so that the command never blocks or fails on writing, and keeps the end of
+/// it.
 fn read_end<R: Read + Send + 'static>(from: Option<R>) -> mpsc::Receiver<Vec<u8>> {
     on_thread(from, |mut from, end| {
         let mut chunk = [0; 8 << 10];
@@ -208,7 +208,7 @@ mod tests {
         let mut command = shell("sleep 600");
         command.process_group(guard.group());
         let mut child = command.spawn().unwrap();
-        // As if this process were killed right after it started the command.
+        // Simulates that this process is killed right after it started the command.
         drop(guard.0.stdin.take());
         assert!(!child.wait().unwrap().success());
         guard.dismiss();
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_command_may_complain_at_length() {
-        // One process, which would be killed for writing into a closed pipe.
+        // A single process, which would be killed for writing into a closed pipe.
         let ended = ran(
             "exec awk 'BEGIN { for (i = 0; i < 40000; i++) print \"loading\" > \"/dev/stderr\"; print \"done\" }'",
         );

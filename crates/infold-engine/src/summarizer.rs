@@ -37,7 +37,7 @@ pub trait Summarizer {
         false
     }
 
-    /// Returns the usage of its calls since this was last asked, failed ones included.
+    /// Returns the usage of its calls since the last call of this method, failed ones included.
     fn spent(&mut self) -> Vec<Usage> {
         Vec::new()
     }
@@ -57,39 +57,39 @@ pub struct SummaryRequest<'a> {
     pub part: (usize, usize),
     /// The strategy, which defines the form of the summary.
     pub strategy: Strategy,
-    /// How many tokens the summary should have at most.
+    /// The most tokens of the summary.
     pub budget: u64,
     /// A configured prompt instead of the summarizer's own.
     pub prompt: Option<&'a str>,
 }
 
-/// Why there is no summary.
+/// The reason that there is no summary.
 #[derive(Debug, thiserror::Error)]
 pub enum SummarizerError {
-    /// It could not be started.
+    /// The command could not be started.
     #[error("`{command}` could not be run: {source}")]
     Start {
         /// The command.
         command: String,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It ended with an error.
+    /// The command ended with an error.
     #[error("`{command}` ended with {status}{}", last_line(.stderr))]
     Failed {
         /// The command.
         command: String,
-        /// How it ended.
+        /// The exit status.
         status: String,
-        /// Its standard error.
+        /// The standard error.
         stderr: String,
     },
-    /// It took too long.
+    /// The command took too long.
     #[error("`{command}` gave no summary within {} s and was stopped", .after.as_secs())]
     Hung {
         /// The command.
         command: String,
-        /// How long it had.
+        /// The time limit.
         after: Duration,
     },
     /// The provider did not answer, or refused.
@@ -124,7 +124,7 @@ pub enum SummarizerError {
     Larger {
         /// Tokens of the summary.
         summary: u64,
-        /// Tokens of what it would replace.
+        /// The tokens of the messages that it would replace.
         replaced: u64,
     },
     /// The view would not fit with it.

@@ -1,13 +1,13 @@
-//! What the log records of a policy for tools.
+//! The log's record of a tool policy.
 
 use infold_log::EventId;
 use infold_store::{Log, LogError, ToolsShownLine, What};
 use infold_tools::{Projection, ToolVerdict};
 
-/// So far back the last event about tools is looked for.
+/// The number of events that are searched for the last one about tools.
 const MAX_SEARCHED_EVENTS: u64 = 10_000;
 
-/// Returns what the log records of a projection.
+/// Returns the event that records a projection.
 pub fn tools_shown_line(projection: &Projection) -> ToolsShownLine {
     let texts = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
     let hidden = projection.decisions.iter();

@@ -49,11 +49,11 @@ pub struct TurnContext<'a> {
     pub summarizer: &'a mut dyn Summarizer,
     /// The hooks.
     pub hooks: &'a Hooks,
-    /// All of the request but its messages.
+    /// The request without its messages.
     pub frame: RequestFrame,
-    /// How the layered state of the task is shown, if it is.
+    /// The settings for showing the layered state of the task, if it is shown.
     pub layers: Option<&'a LayersConfig>,
-    /// What the calls of the reply are judged by, if there is a policy for tools.
+    /// The rules that check the calls of the reply, if there is a policy for tools.
     pub tools: Option<&'a TurnTools>,
 }
 
@@ -84,7 +84,7 @@ pub type TurnListener<'a> = &'a mut (dyn FnMut(TurnEvent<'_>) + Send);
 pub struct TurnReply {
     /// The messages of the reply.
     pub reply: Span,
-    /// Why the reply ended.
+    /// The reason that the reply ended.
     pub stop: StopReason,
     /// The usage, if the provider reported it.
     pub usage: Option<Usage>,
@@ -92,16 +92,16 @@ pub struct TurnReply {
     pub estimate: u64,
     /// Tokens of the model for each counted one, from now on.
     pub factor: f64,
-    /// How many requests were sent.
+    /// The number of requests that were sent.
     pub requests: u32,
-    /// Calls of the reply that the policy for tools refused. The model is told with the next request.
+    /// The calls of the reply that the policy for tools refused. The next request reports them to the model.
     pub refusals: Vec<RefusalLine>,
-    /// Why the usage could not be recorded.
+    /// The reason that the usage could not be recorded.
     pub unrecorded: Option<TaskError>,
     _undelivered: WorkingFile,
 }
 
-/// Why a turn has no reply. The messages before it are kept.
+/// The reason that a turn has no reply. The messages before it are kept.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
     /// The model still waits for tool results.
@@ -116,12 +116,12 @@ pub enum TurnError {
     /// The conversation could not be made to fit.
     #[error(transparent)]
     Manage(#[from] ManageError),
-    /// The request was too long for the provider, however much was folded.
+    /// The request was too long for the provider, even after all folds.
     #[error("{call}; folding harder did not help: {why}")]
     TooLong {
         /// The error of the provider.
         call: Box<CallError>,
-        /// Why no more could be folded.
+        /// The reason that no more could be folded.
         why: String,
     },
     /// The provider gave no reply.
@@ -153,13 +153,13 @@ impl From<LogError> for TurnError {
     }
 }
 
-/// How often more is folded because a request was too long for the provider.
+/// The number of further folds because a request was too long for the provider.
 const MAX_OVERFLOWS: u32 = 3;
 
 /// The history of requests that were too long.
 #[derive(Default)]
 struct Overflow {
-    /// The task's last step before anything was folded for it.
+    /// The task's last step before the folds for this request.
     before: Option<Option<EventId>>,
     /// The window that the provider named.
     named: Option<u64>,
@@ -256,7 +256,7 @@ impl TurnContext<'_> {
         unreachable!("the last time round returns")
     }
 
-    /// Brings the registry's counters up to what a pass folded: the call that follows may take minutes.
+    /// Updates the registry's counters after a pass: the following call may take minutes.
     fn count_folds(&self, outcome: &ManageOutcome) {
         if let Some(task) = self.task().filter(|_| !outcome.steps.is_empty()) {
             // A failure is ignored: the counters are set again with the reply.
@@ -270,7 +270,7 @@ impl TurnContext<'_> {
         dir.and_then(|name| name.to_str())?.parse().ok()
     }
 
-    /// Puts what of the layered state seldom changes into the frame; returns what goes to the end of the request.
+    /// Adds the stable part of the layered state to the frame; returns the part for the end of the request.
     fn add_layers(&mut self, listener: TurnListener<'_>) -> Result<Option<String>, TurnError> {
         let Some(config) = self.layers else {
             return Ok(None);
@@ -294,7 +294,7 @@ impl TurnContext<'_> {
         Ok(context.changing)
     }
 
-    /// Shows what changes of the layered state at the end of the request.
+    /// Shows the changing part of the layered state at the end of the request.
     fn show_layers(&mut self, layers: Option<&str>) -> Result<(), LogError> {
         if self.layers.is_some() {
             show_changing(self.writer, layers)?;
@@ -302,7 +302,7 @@ impl TurnContext<'_> {
         Ok(())
     }
 
-    /// Adds excerpts of hidden messages that the request refers to, as far as there is room beside a view of so many tokens.
+    /// Adds excerpts of hidden messages that the request refers to, as far as they fit beside a view of `view` tokens.
     fn recall(&mut self, view: u64) -> Vec<RecalledExcerpt> {
         let Some(limits) = self.aim.recall else {
             return Vec::new();
@@ -331,11 +331,11 @@ impl TurnContext<'_> {
         let Some(before) = before else {
             return;
         };
-        // If a step cannot be undone, the error of the call is still the one to report.
+        // If a step cannot be undone, the error of the call is still reported.
         while self.writer.log().state().step() > before && self.writer.undo().is_ok() {}
     }
 
-    /// Sends the view as it is, and records the reply.
+    /// Sends the view unchanged, and records the reply.
     pub fn send(&mut self, listener: TurnListener<'_>) -> Result<TurnReply, TurnError> {
         self.check()?;
         self.record_tools_shown()?;
@@ -440,7 +440,7 @@ impl TurnContext<'_> {
                     }
                     let (provider, model) =
                         (&self.connection.endpoint.name, &self.connection.model);
-                    // A failure is ignored: it is only for later turns.
+                    // A failure is ignored, because only later turns would profit.
                     let _ = usage::remember_quirks(self.contexts, provider, model, quirks);
                 }
             }

@@ -5,11 +5,10 @@ use infold_wire::TokenUsage;
 
 use crate::models::{Prices, binds_thinking};
 
-/// Records the usage that a provider reported for the last request and its reply, and learns from
-/// it how the model counts.
+/// Records the usage that a provider reported for the last request and its reply, and learns the model's ratio of
+/// tokens from it.
 ///
-/// `counted` is our count of everything that was sent, and the factor we used. Returns
-/// the factor from now on.
+/// `counted` is our count of the whole request, and the factor used. Returns the new factor.
 pub fn report(
     contexts: &Contexts,
     writer: &mut Writer,
@@ -102,8 +101,8 @@ pub fn forget_windows(contexts: &Contexts, model: &str) -> Result<usize, TaskErr
     contexts.with_registry(|registry| registry.forget_windows(model))
 }
 
-/// Forgets the windows of a model that a request has just exceeded without a refusal; says
-/// whether there were any.
+/// Drops the learned windows of a model that a request has just exceeded without a refusal; says whether there were
+/// any.
 pub fn forget_smaller_windows(contexts: &Contexts, usage: &Usage) -> Result<bool, TaskError> {
     let Usage {
         provider,

@@ -1,4 +1,4 @@
-//! What a summary says of the user is checked sentence by sentence: paraphrases stay, inventions go.
+//! The claims of a summary about the user are checked sentence by sentence: paraphrases stay, inventions are removed.
 
 #[path = "claims/mod.rs"]
 mod made_up;
@@ -10,12 +10,12 @@ fn all() -> Vec<Case> {
     cases(include_str!("claims/cases.txt"))
 }
 
-/// Says whether a claim stays as it is.
+/// Says whether a claim is kept.
 fn stays(case: &Case, claim: &str) -> bool {
     why_dropped(case, claim).is_none()
 }
 
-/// Why a claim does not stay as it is.
+/// Returns the reason that a claim is dropped.
 fn why_dropped(case: &Case, claim: &str) -> Option<String> {
     let mut claims = ClaimChecker::new(claim);
     for (user, said) in &case.said {

@@ -1,4 +1,4 @@
-//! What a configuration means, and what is said of a wrong one.
+//! The meaning of configurations, and the messages about wrong ones.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn read(text: &str) -> Config {
     }
 }
 
-/// All errors, one a line; or the warnings.
+/// Returns all errors, one on each line; or the warnings.
 fn told(text: &str) -> String {
     match Config::parse("c.yaml", text, &env) {
         Ok((_, warnings)) => format!("fine\n{}", lines(&warnings)),
@@ -59,7 +59,7 @@ fn the_documented_example_is_right_and_complete() {
     for section in SECTIONS {
         assert!(format!("\n{example}").contains(&format!("\n{section}:")));
     }
-    // Whatever can be set is set there: nothing in effect is a default.
+    // All settings are set there: no default is in effect.
     let entries = config.entries();
     let defaults = entries
         .iter()
@@ -428,7 +428,7 @@ mcp_servers: {{a: {{command: x, env: {{TOKEN: {CANARY}}}}}}}
     assert!(!entries.contains(CANARY), "{entries}");
     let debug = format!("{:?}", config.llm.providers[1]);
     assert!(!debug.contains(CANARY), "{debug}");
-    // A key in a wrong place is shown as it was written: by the name of its variable.
+    // A misplaced key is shown as it was written: by the name of its variable.
     let wrong = told(
         "context_storage: {cleanup_days: '${KEY}', enabled: '${KEY}'}\nllm: {provider: '${KEY}'}",
     );
@@ -599,7 +599,7 @@ fn layered(user: &str, project: &str, trusted: bool) -> ParsedConfig {
     }
 }
 
-/// What is in effect and was set in a file, and the keys that were ignored.
+/// Returns the settings in effect that were set in a file, and the keys that were ignored.
 fn in_effect(parsed: &ParsedConfig) -> String {
     let entries = parsed.config.entries().into_iter();
     let set = entries.filter(|entry| entry.origin.to_string().contains(".yaml:"));
@@ -669,7 +669,7 @@ fn a_project_may_switch_redaction_on_and_never_off() {
     }
     assert_eq!(redacts(on, off, false), (is, redact.clone()));
     assert_eq!(redacts(on, off, true), (is, String::new()));
-    // A variable could say anything.
+    // A variable could have any value.
     let variable = "redact: ${REDACT:-true}\n";
     assert_eq!(redacts(on, variable, false), (is, redact));
     let wrong = Config::parse("config.yaml", "redact: yes, please", &|_| None);
@@ -931,7 +931,7 @@ fn no_key_without_trust_reaches_further() {
             .iter()
             .any(|entry| entry.value.to_string().contains(CANARY));
         assert!(!read, "{text}");
-        // Whatever is left when all that decides how to fold is as before must be the same.
+        // If all fold settings are as before, the rest must be the same.
         config.profiles.clone_from(&own.profiles);
         let (storage, before) = (&mut config.context_storage, &own.context_storage);
         storage

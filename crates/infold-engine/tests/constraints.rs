@@ -6,7 +6,7 @@ use common::*;
 
 const CONSTRAINTS: usize = 20;
 
-/// What a constraint is about, and how it is said in each form.
+/// Returns the subject of a constraint, and its text in one form.
 fn constraint(form: &str, number: usize) -> String {
     let things = [
         "the export",
@@ -47,7 +47,7 @@ fn constraint(form: &str, number: usize) -> String {
     }
 }
 
-/// A result that repeats itself little, as those of real tools do.
+/// A result with few repetitions, like those of real tools.
 fn result(at: usize) -> String {
     let parts = [
         "parser", "engine", "cache", "router", "worker", "writer", "index", "lexer", "buffer",

@@ -1,4 +1,4 @@
-//! What a summary made by code must hold, told as conversations.
+//! The contents of summaries made by code, shown with conversations.
 
 use infold::Extract;
 use infold::extract::tokens;
@@ -669,7 +669,7 @@ fn any_message() -> impl Strategy<Value = String> {
         match kind {
             0 => user(&text),
             1 => says(&text),
-            // What a path or command starts with is not taken for a citation.
+            // The leading `a` keeps a path or command from being taken for a citation.
             2 => calls(
                 "Edit",
                 &format!(
@@ -698,7 +698,7 @@ fn citations(summary: &str) -> Vec<u64> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// No budget is overrun, nothing outside is cited, and the same messages give the same words.
+    /// The budget is kept, no other message is cited, and the same messages have the same summary.
     #[test]
     fn a_summary_fits_cites_and_repeats(messages in prop::collection::vec(any_message(), 0..30), budget in 96_usize..1500) {
         let summary = extract(&messages).write(budget);

@@ -1,4 +1,4 @@
-//! The layered state in a task's log, and what requests show of it.
+//! The layered state in a task's log, and its parts in requests.
 
 use infold::Config;
 use infold::Scratch;
@@ -121,7 +121,7 @@ fn a_state_with_many_changes_is_read_from_its_last_base() {
     let events = std::fs::read_to_string(writer.log().dir().join("events.jsonl")).expect("events");
     let bases = events.matches(r#""base":"#).count();
     assert!((1..10).contains(&bases), "{bases}");
-    // What was undone before a base is not in force, although the base holds it.
+    // A change that was undone before a base is not in force, although the base holds it.
     writer.undo().expect("a step");
     assert_eq!(state(writer).text(Field::Goal), None);
     assert_eq!(texts(&state(writer), Field::WorkingVariables), ["299"]);
@@ -353,12 +353,12 @@ fn requests_show_what_was_set_and_repeat_it_only_when_it_changed() {
         all
     };
     assert_eq!(shown(writer).matches("rehearse").count(), 1);
-    // Undo passes over what is shown, and takes back what was set.
+    // Undo skips the shown context, and undoes the change of the state.
     writer.undo().expect("a step");
     assert_eq!(shown(writer).matches("rehearse").count(), 1);
     let context = request_context(writer.log(), &request).expect("room");
     assert_eq!(context.expect("a goal").changing, None);
-    // What was shown no longer holds, which is said once.
+    // The context shown before no longer holds; this is stated once.
     say(&mut task, "user", "go on");
     let writer = task.writer().expect("a writer");
     show_changing(writer, None).expect("shown");

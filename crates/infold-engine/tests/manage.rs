@@ -1,4 +1,4 @@
-//! Stories of single passes: what is folded, what is left, and what is said about it.
+//! Single passes: the folded messages, the remaining ones, and the outcome.
 
 mod common;
 
@@ -235,7 +235,7 @@ fn a_pass_that_was_undone_is_not_made_again_until_the_view_grew() {
         (PassAction::Untouched, Some(SkipReason::Waiting))
     );
     assert_eq!(will_manage(task.log(), &aim).expect("a log"), None);
-    // Asked for, it is made all the same.
+    // A requested fold is made nevertheless.
     let forced = infold::Aim {
         forced: true,
         ..aim.clone()
@@ -255,7 +255,7 @@ fn a_floor_near_the_threshold_is_reported_once_instead_of_folded_at() {
         );
         say(&mut task, "assistant", &words(10, at));
     }
-    // Of the whole window; the default measures above what cannot be folded.
+    // A threshold of the whole window; the default is relative to the foldable part.
     let strategy: Strategy = "roo".parse().expect("a preset");
     let aim = infold::Aim::new(budget_at(10_000, 60.0), strategy);
     let outcome = managed(&mut task, &aim);
@@ -350,7 +350,7 @@ fn a_last_round_that_does_not_fit_shows_head_and_tail_of_its_largest_results() {
         .and_then(|seq| seq.prev())
         .expect("three results");
     assert!(shown[shown.len() - 2].contains(&format!("message {last} keeps all of it")));
-    // Of a window that is smaller still, more is left out, of the same results.
+    // With a smaller window, more of the same results is left out.
     let outcome = managed(&mut task, &common::aim(6_000));
     assert!(outcome.fits, "{outcome:?}");
     let writer = task.writer().expect("a task");
@@ -395,7 +395,7 @@ fn a_summary_that_was_short_for_want_of_room_grows_again() {
         );
         say(&mut task, "assistant", &format!("noted for berth {at}"));
     }
-    // Most of the window is what is sent beside the view.
+    // Most of the window is taken by the frame.
     let mut tight = aim(16_000);
     tight.frame = Size {
         tokens: 8_500,

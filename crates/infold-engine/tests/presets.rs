@@ -1,4 +1,4 @@
-//! Presets write summaries in the form of the agents they are named after, whoever writes them.
+//! Presets write summaries in the form of the agents they are named after, with every summarizer.
 
 mod common;
 
@@ -83,7 +83,7 @@ fn scripted(name: &str, answer: &str) -> (Scratch, Vec<String>) {
     folded(name, &mut model)
 }
 
-/// What stands behind the heading, which is in brackets.
+/// Returns the text behind the heading, which is in brackets.
 fn body(shown: &str) -> &str {
     let (heading, body) = shown.split_once("\n\n").expect("a heading");
     let mut lines = heading.lines();
@@ -91,7 +91,7 @@ fn body(shown: &str) -> &str {
     body
 }
 
-/// Takes apart a text of these titles, each on a line of its own and in this order.
+/// Splits a text at these titles, each on a line of its own and in this order.
 fn parts<'a>(text: &'a str, titles: &[&str]) -> Vec<&'a str> {
     let mut parts = Vec::new();
     let mut rest = text.strip_prefix(titles[0]).expect("the first title");
@@ -110,7 +110,7 @@ fn parts<'a>(text: &'a str, titles: &[&str]) -> Vec<&'a str> {
     parts
 }
 
-/// Takes apart a snapshot: five elements in order, nothing beside them, no tags within; and what stands below.
+/// Splits a snapshot into its five elements, in order and without tags within; and the text below.
 fn snapshot(text: &str) -> (Vec<&str>, &str) {
     let inner = text.strip_prefix("<state_snapshot>").expect("a snapshot");
     let (inner, below) = inner.split_once("</state_snapshot>").expect("its end");

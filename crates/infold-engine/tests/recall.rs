@@ -1,4 +1,5 @@
-//! What the last messages name and no line in view says anything about is quoted from hidden messages.
+//! Names in the last messages that no line in view says anything about are looked up, and hidden messages about them
+//! quoted.
 
 use infold::recall::{RecallLimits, recall_references, scanned_mentions};
 use infold::summarizer::Extractive;
@@ -17,7 +18,7 @@ fn said(role: &str, text: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A conversation in which these messages of the user are folded behind a summary, and what comes after it.
+/// A conversation in which these messages of the user are folded behind a summary, with later messages.
 fn request(hidden: &[&str], summary: &str, later: &[(&str, &str)]) -> (Vec<u64>, String) {
     let mut task = Scratch::new().expect("a task");
     let mut push = |message: Vec<u8>| task.push(message).expect("appended");
@@ -114,7 +115,7 @@ fn all_messages_since_the_last_reply_are_read() {
     );
 }
 
-/// What a folded conversation shows, if its request offers a tool or none.
+/// Returns the view of a folded conversation whose request offers a tool or none.
 fn folded(strategy: &str, tool: Option<&str>) -> String {
     let mut task = Scratch::new().expect("a task");
     for turn in 0..60 {

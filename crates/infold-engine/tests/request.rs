@@ -1,4 +1,4 @@
-//! What stands in a request, told by a server that refuses what the provider would.
+//! The contents of requests, checked by a server that refuses what the provider would refuse.
 
 mod common;
 
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
-/// Lets a model of Anthropic's answer these messages, and returns what it was sent.
+/// Lets a model of Anthropic's answer these messages, and returns the request that it got.
 fn sent(messages: &[String], window: u64, tools: Option<String>) -> String {
     let dir = tempfile::tempdir().expect("a directory");
     let contexts = Contexts::new(dir.path(), Durability::Never);

@@ -66,7 +66,7 @@ fn a_hook_that_fails_afterwards_does_not_make_the_next_pass_wait() {
         after_fold: Some("exit 3".to_owned()),
         ..Hooks::default()
     };
-    // Folded because of the threshold alone, which is what waiting is about.
+    // Folded because of the threshold alone, which is the case in which passes wait.
     let aim = Aim::new(budget_at(60_000, 10.0), STRATEGIES[0]);
     let writer = task.writer().expect("a task");
     let outcome = manage(writer, &aim, &mut Extractive, &hooks).expect("it fits");

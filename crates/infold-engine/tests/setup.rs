@@ -1,4 +1,4 @@
-//! How to fold for a model: what is configured, what was learned, what its server says.
+//! The fold settings for a model: from the configuration, learned values, and its server.
 
 mod common;
 
@@ -86,7 +86,7 @@ fn what_was_learned_of_a_model_is_taken_in() {
         (50_000, false)
     );
     assert_ne!(by_table.profile.window, 50_000);
-    // What somebody chose comes first.
+    // An explicit choice takes precedence.
     let chosen = world.setup(&config, &provider, Some(9_000));
     assert_eq!(
         (chosen.profile.window, chosen.has_set_window),

@@ -60,7 +60,7 @@ fn reasoning_is_not_parted_from_what_it_was_for() {
     }
 }
 
-/// Each step says what it did and what takes it back.
+/// Each step describes its effect and how to undo it.
 #[test]
 fn steps_are_taken_and_taken_back() {
     let mut task = chat(20, 40);
@@ -139,7 +139,7 @@ fn what_is_refused_changes_nothing() {
     };
     assert!(nothing(take(&condense(5, 3, None), writer)));
     assert!(nothing(take(&condense(3, 5, Some(" \n")), writer)));
-    // So little is said in it that nothing shorter says it.
+    // The message is so short that no summary is shorter.
     assert!(nothing(take(&condense(3, 3, None), writer)));
     let beyond = take(&condense(3, 900, None), writer);
     assert!(matches!(beyond, Err(Refused::NoMessage { .. })));

@@ -1,4 +1,4 @@
-//! A model writes the summaries: what it is sent, what becomes of its answer, and what when there is none.
+//! Summaries by a model: the requests, the use of the answers, and failures.
 
 mod common;
 
@@ -80,7 +80,7 @@ fn a_model_writes_the_summary_and_is_paid_for() {
     assert_eq!((usage.cost, usage.purpose), (2_900, Purpose::Summary));
     assert!(pass.is_some());
     assert!((outcome.cost - 0.0029).abs() < 1e-9);
-    // What a summary took says nothing of the conversation.
+    // The usage of a summary is not that of the conversation.
     assert_eq!(task.log().last_usage().expect("a log"), None);
     task.writer().expect("a task").undo().expect("one step");
     assert_eq!(shown(&task), before);
@@ -164,7 +164,7 @@ fn what_the_conversation_says_stays_within_the_fence() {
         "it begins no line"
     );
     assert!(rest.contains("## Open work"), "what is wanted comes last");
-    // The summary before is handed over as such.
+    // The previous summary is marked as such.
     assert!(lines[0].ends_with("earlier summary"), "{lines:?}");
     assert!(prompt.contains("earlier summary\nfirst"));
 }
@@ -391,7 +391,7 @@ fn whatever_goes_wrong_the_view_fits_and_it_is_said() {
                 );
                 assert!(!shown(&task)[1].contains("production"));
                 assert!(shown(&task)[1].contains("The parser was read."));
-                // What was really asked stands in its place.
+                // The real requests are listed instead.
                 assert!(shown(&task)[1].contains("## Requests\n- ["));
             }
             said => {
@@ -408,7 +408,7 @@ fn whatever_goes_wrong_the_view_fits_and_it_is_said() {
                 assert!(shown(&task)[1].starts_with("[Summary of messages"));
             }
         }
-        // Calls that were answered cost, whatever became of the answer.
+        // Answered calls cost, whatever happened to the answer.
         assert!(
             outcome.cost * 1e6
                 == usages(&task)

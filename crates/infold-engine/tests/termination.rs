@@ -160,8 +160,8 @@ fn aim(window: u64, strategy: usize, factor: f64, bytes: Option<u64>) -> Aim {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(160))]
 
-    /// Every run ends within a fixed number of summarizer calls, and what it leaves is valid
-    /// and fits, or is what was there before.
+    /// Every run ends within a fixed number of summarizer calls, and the result is valid and fits, or is the unchanged
+    /// view.
     #[test]
     fn every_pass_ends_and_fits_or_changes_nothing(
         turns in prop::collection::vec(turn(), 1..14),

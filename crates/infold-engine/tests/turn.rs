@@ -1,4 +1,4 @@
-//! A turn with a model, against a server that does what providers do.
+//! A turn with a model, against a server that behaves like providers.
 
 mod common;
 
@@ -16,7 +16,7 @@ use infold_wire::tools::convert_tools;
 use infold_wire::{Json, Message, ProviderError, Wire};
 use tokio::sync::watch;
 
-/// A task in a directory of its own.
+/// A task in a separate directory.
 struct World {
     contexts: Contexts,
     writer: Writer,
@@ -38,7 +38,7 @@ fn world(wire: Wire) -> World {
     }
 }
 
-/// What speaks each wire.
+/// A provider API for each wire.
 const APIS: [(&str, Wire); 5] = [
     ("openai", Wire::Chat),
     ("responses", Wire::Responses),
@@ -52,7 +52,7 @@ impl World {
         self.writer.append(lines).expect("good messages");
     }
 
-    /// What the model is shown, line by line.
+    /// Returns the messages that the model is shown, one on each line.
     fn shown(&self) -> Vec<u8> {
         let log = self.writer.log();
         let view = infold_log::View::of(log.state().shown(), log).expect("a view");
@@ -65,7 +65,7 @@ impl World {
         found.expect("it can be read").first().map(|row| row.window)
     }
 
-    /// So many turns of so many words each.
+    /// Appends `turns` turns of `size` words each.
     fn talk(&mut self, turns: usize, size: usize) {
         for at in 0..turns {
             let text = words(size, at);
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// Lets a model answer; `window` is what we take for its window.
+    /// Lets a model answer; `window` is its assumed window.
     fn turn(&mut self, server: &Server, api: &str, window: u64) -> Result<TurnReply, TurnError> {
         self.call(server, api, window, |talk| talk.turn(&mut |_| {}))
     }
@@ -215,7 +215,7 @@ fn what_is_refused_without_a_word_is_folded_only_near_the_window() {
         let turned = world.turn(&fine, "openai", 100_000).expect("an answer");
         world.push(&[HELLO]);
         let before = world.shown();
-        // Far below the window it is something else.
+        // Far below the window the error has another cause.
         let server = Server::start(Script::steps([step.clone()]));
         let error = world.turn(&server, "openai", 100_000).expect_err("refused");
         assert_eq!(
@@ -315,7 +315,7 @@ fn a_front_that_ollama_drops_bit_by_bit_is_noticed() {
         let turned = world.turn(&server, "ollama", 100_000).expect("an answer");
         folds += u64::from(view(&world) < before);
         let sent = turned.usage.map_or(0, |usage| usage.tokens - usage.output);
-        // All that is shown is read.
+        // The whole view is sent.
         assert!(
             sent + 100 >= view(&world).min(before),
             "{at}: {sent} of {before}"
@@ -395,7 +395,7 @@ fn roles_alternate_where_the_template_wants_it() {
         })
         .collect();
     assert_eq!(roles, ["user", "assistant", "user"]);
-    // It need not be told again.
+    // The context is not repeated.
     world.push(&[HELLO]);
     let turned = world.turn(&server, "openai", 32_000).expect("an answer");
     assert_eq!((turned.requests, world.failures().len()), (1, 1));
@@ -416,7 +416,7 @@ fn members_of_another_provider_are_left_out_where_they_are_refused() {
     let requests = server.requests();
     assert!(requests[0].text().contains("a greeting"));
     assert!(!requests[1].text().contains("a greeting"));
-    // What is recorded stays, and it need not be told again.
+    // The recorded context stays, and is not repeated.
     world.push(&[HELLO]);
     let turned = world.turn(&server, "openai", 32_000).expect("an answer");
     assert_eq!(turned.requests, 1);
@@ -506,7 +506,7 @@ fn a_conversation_goes_to_another_provider() {
             .wires()
             .has(wire);
         assert!(native, "{api}: {}", world.last());
-        // The reply has the other form; the conversation still goes to anybody.
+        // The reply has the other form; the conversation can still be sent to any provider.
         world.push(&[r#"{"role":"user","content":"go on"}"#]);
         for (other, _) in APIS {
             let server = Server::start(Script::new());

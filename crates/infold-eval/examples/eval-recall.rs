@@ -1,6 +1,7 @@
-//! Plants facts of 20 kinds, lets 200,000 tokens of work follow, and says which of them a later question has in its request.
+//! Plants facts of 20 kinds, appends 200,000 tokens of work, and prints which of them a later question has in its
+//! request.
 //!
-//! `scripts/eval-recall [--window TOKENS] [--tokens TOKENS] FILE…`; the work is what the transcripts hold.
+//! `scripts/eval-recall [--window TOKENS] [--tokens TOKENS] FILE…`; the work is that of the transcripts.
 
 use std::error::Error;
 use std::fs::File;

@@ -18,20 +18,20 @@ pub struct DesignTotals {
     pub folds: u64,
     /// Their tokens.
     pub tokens: u64,
-    /// Terms that were wanted, and those that were kept.
+    /// The wanted terms, and those that were kept.
     pub scores: Scores,
-    /// References that were wanted and not kept.
+    /// The wanted references that were not kept.
     pub lost: Vec<LostReference>,
 }
 
-/// A reference that was wanted and not kept.
+/// A wanted reference that was not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostReference {
     /// The reference.
     pub reference: String,
     /// The number of points at which it was lost.
     pub times: u64,
-    /// Its last source before it was folded: `user`, `said`, `called`, or `result`.
+    /// The reference's last source before it was folded: `user`, `said`, `called`, or `result`.
     pub from: &'static str,
     /// The number of folded messages with it, when it was last wanted.
     pub occurs: u64,
@@ -48,7 +48,7 @@ impl DesignTotals {
         }
     }
 
-    /// Returns the references kept for each 1,000 tokens; none if there are no tokens.
+    /// Returns the references kept for each 1,000 tokens; `None` without tokens.
     pub fn density(&self) -> Option<f64> {
         let kept = self.scores[Measure::References].kept;
         (self.tokens > 0).then(|| kept as f64 * 1000.0 / self.tokens as f64)

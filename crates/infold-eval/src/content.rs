@@ -1,8 +1,8 @@
-//! Says whether what was said about a name is in view when a message names it.
+//! Finds out whether the statements about a name are in view when a message uses the name.
 //!
-//! A message that names something holds the name itself, so the name says nothing. What counts is a **statement** about it: a
-//! sentence or line that holds the name and at least three other terms, and is no question. What is named, and whether anything was ever
-//! said about it, depends on the session alone: all replays of a session are asked for the same.
+//! A message that names something contains the name itself, so the presence of the name is no evidence. What counts is
+//! a **statement** about it: a sentence or line with the name and at least three other terms that is no question. The
+//! names and statements depend on the session alone: all replays of a session have the same ones.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,22 +14,22 @@ use crate::parsed_session::ParsedMessage;
 
 /// A sentence with fewer other terms says nothing about a name.
 const MIN_OTHER_TERMS: usize = 3;
-/// So many terms of a longer sentence are enough to know what it says.
+/// The terms of a longer sentence that are enough to recognise its content.
 const MAX_COMMON_TERMS: usize = 6;
 
 /// A longer number in the arguments of a call is an id.
 const MAX_POSITION_DIGITS: usize = 4;
-/// A message that names more brings a document along: what it writes or pastes, not what it asks for.
+/// The most names in a question: a message with more contains a document that it writes or pastes.
 pub const MAX_QUESTION_NAMES: usize = 32;
 
-/// References that were needed, and where they stood. What is wanted depends on the session alone.
+/// The needed references, and their places. The number of wanted ones depends on the session alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The references that were needed.
     pub wanted: u64,
-    /// Those that the view held without what was recalled: messages, summaries, stubs.
+    /// Those in view without recalled excerpts: messages, summaries, stubs.
     pub in_view: u64,
-    /// Those that only recalled excerpts held.
+    /// Those in recalled excerpts only.
     pub recalled: u64,
 }
 
@@ -39,7 +39,7 @@ impl Needs {
         self.wanted - self.in_view - self.recalled
     }
 
-    /// Adds others.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: Needs) {
         self.wanted += other.wanted;
         self.in_view += other.in_view;
@@ -57,7 +57,7 @@ impl Needs {
 /// The terms of one sentence or line, in order.
 pub type StatementTerms = Vec<u32>;
 
-/// Where a name was said something about.
+/// The place of a statement about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatementPlace {
     pub message: usize,
@@ -100,7 +100,7 @@ impl StatementIndex {
         named
     }
 
-    /// Returns the places before message `end` that say something about a reference, and what they say.
+    /// Returns the places before message `end` of statements about a reference, and the statements.
     pub fn statements<'a>(
         &'a mut self,
         parsed: &'a ParsedSession,
@@ -127,7 +127,7 @@ impl StatementIndex {
             .or_insert_with(|| read_lines(text, vocabulary, 2));
     }
 
-    /// Says whether one of these stand-ins says about a reference what a statement says: it has half of its terms.
+    /// Says whether one of these stand-ins repeats a statement about a reference: it has half of the statement's terms.
     pub fn is_repeated(&self, shown: &[EventId], term: u32, statement: &StatementTerms) -> bool {
         let lines = shown.iter().filter_map(|id| self.stand_ins.get(id));
         let mut lines = lines
@@ -163,7 +163,7 @@ fn read_message(
     out
 }
 
-/// Returns the references and words of each sentence that has at least so many of them and is no question.
+/// Returns the references and words of each sentence that has at least `least` of them and is no question.
 fn read_lines(text: &str, vocabulary: &TermVocabulary, least: usize) -> Vec<StatementTerms> {
     let mut out = Vec::new();
     // Stubs are kept as JSON texts.

@@ -29,7 +29,7 @@ named! {
     Extractive = "extractive",
     /// The summary of the session's own agent.
     Agent = "agent",
-    /// The newest text of the folded messages, as it was.
+    /// The newest text of the folded messages, unchanged.
     Truncation = "truncation",
     /// Sentences of user and assistant, evenly from the whole range.
     Prose = "prose",
@@ -43,7 +43,8 @@ named! {
     Frequent = "frequent",
     /// The names that occur in most messages and were used last, and nothing else.
     Names = "names",
-    /// The pieces that hold most of what is wanted later, chosen by looking at it: no summary, but a point of reference.
+    /// The pieces with most of the terms wanted later, chosen by reading the future: no summary, but a point of
+    /// reference.
     Oracle = "oracle",
 }
 
@@ -80,7 +81,7 @@ impl<'a> StandInWriter<'a> {
         }
     }
 
-    /// Writes a stand-in of at most `budget` tokens; that of the agent is as it was, whatever its size.
+    /// Writes a stand-in of at most `budget` tokens; that of the agent is unchanged, whatever its size.
     pub fn write(&mut self, design: Design, budget: u64) -> String {
         let (parsed, point) = (self.parsed, self.point);
         let covers = &point.covers[..];

@@ -27,17 +27,17 @@ named! {
     Pairs = "pairs",
 }
 
-/// The terms that were wanted, and those of them that were kept.
+/// The numbers of wanted and of kept terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Terms that were used again after they had been folded away.
     pub wanted: u64,
-    /// Those of them that a stand-in held.
+    /// The wanted terms that a stand-in held.
     pub kept: u64,
 }
 
 impl Counts {
-    /// Returns the share that was kept; none if nothing was wanted.
+    /// Returns the share that was kept; `None` if there were no wanted terms.
     pub fn share(self) -> Option<f64> {
         (self.wanted > 0).then(|| self.kept as f64 / self.wanted as f64)
     }

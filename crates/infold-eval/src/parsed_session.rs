@@ -15,7 +15,7 @@ pub struct ParsedSession {
     pub(crate) messages: Vec<ParsedMessage>,
     /// The terms that its user and its assistant use.
     pub(crate) vocabulary: TermVocabulary,
-    /// All names in it, for counting which are frequent.
+    /// All names in the session, for counting frequent ones.
     pub(crate) names: Vec<String>,
     /// The messages in which each term occurs.
     pub(crate) occurs: Vec<Vec<u32>>,
@@ -25,13 +25,13 @@ pub struct ParsedSession {
 pub(crate) struct ParsedMessage {
     pub role: Role,
     pub words: MessageText,
-    /// Terms that user or assistant use in it, each once; those of tool results are left out.
+    /// The terms that user or assistant use in the message, each once; those of tool results are excluded.
     pub uses: Vec<u32>,
     /// Terms that occur in its text and calls, each once.
     pub own_terms: Vec<u32>,
     /// Terms that occur in tool results, by part.
     pub result_terms: Vec<(u32, Vec<u32>)>,
-    /// All names in it, and how often.
+    /// All names in the message, with their counts.
     pub names: Vec<(usize, u32)>,
 }
 
@@ -147,12 +147,12 @@ impl ParsedMessage {
         all
     }
 
-    /// Says whether it is a request of the user: it has no tool result.
+    /// Says whether the message is a request of the user: it has no tool result.
     pub fn is_request(&self) -> bool {
         self.role == Role::User && self.words.results.is_empty()
     }
 
-    /// Returns its whole text: what is said, called and given back by tools.
+    /// Returns the whole text of the message with its calls and results.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self.texts().collect();
         texts.join("\n").trim().to_owned()

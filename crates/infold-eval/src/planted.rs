@@ -13,17 +13,17 @@ use crate::{ParsedSession, RecordedSession, ReplayError};
 /// A fact that the user states, and a later question about it.
 #[derive(Clone, Copy, Debug)]
 pub struct PlantedFact {
-    /// What kind of fact it is.
+    /// The kind of the fact.
     pub kind: &'static str,
-    /// What the user says; a second sentence corrects the first.
+    /// The sentence of the user; a second one corrects the first.
     pub said: &'static [&'static str],
     /// The later message.
     pub question: &'static str,
-    /// What has to be in the request; the question does not hold it.
+    /// The value that has to be in the request; the question does not hold it.
     pub value: &'static str,
 }
 
-/// Where a fact is stated.
+/// The place of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactPlace {
     /// In a message of the user's own.
@@ -49,7 +49,7 @@ pub const FACT_PLACES: [FactPlace; 4] = [
 pub struct PlantedResult {
     /// The kind of the fact.
     pub kind: &'static str,
-    /// Whether its value is in the bytes of the request.
+    /// Whether the fact's value is in the bytes of the request.
     pub is_in_request: bool,
     /// The number of excerpts that were recalled for the question.
     pub excerpts: usize,
@@ -198,9 +198,11 @@ pub const PLANTED_FACTS: [PlantedFact; 20] = [
     ),
 ];
 
-/// States all facts, appends work of at least so many tokens, folds before each reply, and then asks for each fact in turn.
+/// States all facts, appends work of at least `tokens` tokens, folds before each reply, and then asks for each fact in
+/// turn.
 ///
-/// Every question comes in the same state: what was asked before is rewound. `aim.recall` says whether anything is recalled.
+/// Every question comes in the same state: earlier questions are rewound. `aim.recall` sets whether messages are
+/// recalled.
 pub fn plant_facts(
     work: &[RecordedSession],
     aim: &Aim,
@@ -354,7 +356,7 @@ fn append_work(
     Ok(())
 }
 
-/// Folds as far as the next request needs; one that does not fit is left as it is.
+/// Folds as far as the next request needs; one that does not fit stays unchanged.
 fn fold(task: &mut Scratch, aim: &Aim) -> Result<(), ReplayError> {
     match manage(task.writer()?, aim, &mut Extractive, &Hooks::default()) {
         Ok(_) | Err(ManageError::Floor { .. } | ManageError::Cancelled) => Ok(()),

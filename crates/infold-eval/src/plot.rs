@@ -24,7 +24,7 @@ pub struct PlotStrip {
     pub name: String,
     /// The tokens of each request, and whether something was folded just before.
     pub requests: Vec<(u64, bool)>,
-    /// The references that were kept, and those that were wanted.
+    /// The numbers of kept and of wanted references.
     pub recall: (u64, u64),
 }
 

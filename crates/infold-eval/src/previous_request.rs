@@ -3,24 +3,24 @@
 use infold_log::{Past, Piece, Seq, Shows, Span, View};
 use infold_store::{Log, LogError};
 
-/// The last request as it was sent.
+/// The last request that was sent.
 #[derive(Default)]
 pub struct PreviousRequest {
     pieces: Vec<Piece>,
     bytes: Vec<u8>,
 }
 
-/// The start that a request has in common with the one before, byte for byte.
+/// The prefix that a request has in common with the one before, byte for byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommonPrefix {
-    /// Its bytes.
+    /// The bytes of the prefix.
     pub bytes: u64,
-    /// Its tokens; of a piece that is the same only in part, in proportion.
+    /// The tokens of the prefix; those of a partly equal piece in proportion.
     pub tokens: u64,
 }
 
 impl PreviousRequest {
-    /// Replaces it by the next request; only what follows equal pieces is rendered.
+    /// Replaces the request by the next one; only the part behind equal pieces is rendered.
     pub fn replace(&mut self, view: &View, log: &Log) -> Result<CommonPrefix, LogError> {
         let mut same = CommonPrefix::default();
         let mut rest = view.pieces();
@@ -41,7 +41,7 @@ impl PreviousRequest {
             && let (Shows::Verbatim(was), Shows::Verbatim(is)) = (&old.shows, &new.shows)
             && was.from() == is.from()
         {
-            // It is the same run of messages, longer or shorter now.
+            // The same run of messages, which is longer or shorter now.
             let common = Span::new(is.from(), is.to().min(was.to())).expect("a run has a message");
             let more = Span::new(common.to().next(), is.to());
             let head = verbatim(common, log)?;

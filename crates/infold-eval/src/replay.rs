@@ -22,16 +22,16 @@ use infold::{Aim, FloorTooLarge, Hooks, ManageError, Scratch, ScratchError, mana
 pub struct Replay {
     /// The requests that fit.
     pub requests: Vec<ReplayedRequest>,
-    /// Terms that messages used after they were folded away, and those that a stand-in in the view held then.
+    /// The terms that messages used after they were folded away, and those that a visible stand-in held then.
     pub scores: Scores,
     /// The number of references among them that reading hidden messages back from the log found.
     pub reached: u64,
-    /// References that replies made to earlier messages, and whether the request before held them, in whatever form.
+    /// The references of replies to earlier messages, and whether the request before contained them in any form.
     pub used_again: Needs,
-    /// References that the user's words and the model's calls made to what was said before, and whether a statement about them stood in the
-    /// request that followed.
+    /// The references of the user's words and the model's calls to earlier messages, and whether a statement about them
+    /// was in the following request.
     pub content: Needs,
-    /// The same for messages that name so much that they bring a document along.
+    /// The same for messages with so many names that they contain a document.
     pub documents: Needs,
     /// The excerpts of hidden messages that were recalled.
     pub recalled_excerpts: u64,
@@ -52,7 +52,7 @@ pub struct ReplayedRequest {
     pub cached: u64,
     /// The tokens of the reply.
     pub output: u64,
-    /// The tokens of all messages before it: what it would have sent with nothing folded.
+    /// The tokens of all messages before it: those of the unfolded request.
     pub unfolded: u64,
     /// The bytes of the view.
     pub bytes: u64,
@@ -60,7 +60,7 @@ pub struct ReplayedRequest {
     pub cached_bytes: u64,
     /// The number of folds made just before.
     pub folds: u64,
-    /// Whether it does not repeat the whole request before it: a prompt cache breaks here.
+    /// Whether the request does not repeat the whole one before it, so that a prompt cache breaks here.
     pub breaks: bool,
     /// Its cost, in dollars.
     pub cost: f64,
@@ -88,7 +88,7 @@ pub struct FoldPoint {
     pub(super) wanted: BTreeSet<u32>,
 }
 
-/// Why a session could not be replayed to its end.
+/// The reason that a session could not be replayed to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The conversation could not be written to disk.
@@ -102,7 +102,7 @@ pub enum ReplayError {
     Log(#[from] LogError),
 }
 
-/// Replays a session message by message, and folds before each request as `aim` says.
+/// Replays a session message by message, and folds before each request by the settings in `aim`.
 ///
 /// A request that does not fit, for example because its last round alone is too large, is left out; the
 /// next one may fit again. `on_message` is called after each message.

@@ -28,7 +28,7 @@ pub struct StandInTrial {
     pub size: SizeLimit,
     /// Its tokens.
     pub tokens: u64,
-    /// The terms that were wanted, and those that it keeps.
+    /// The wanted terms, and those that it keeps.
     pub scores: Scores,
 }
 

@@ -1,4 +1,4 @@
-//! Tracks which terms are visible: shown as they came, hidden, or held by a stand-in.
+//! Tracks which terms are visible: shown unchanged, hidden, or in a stand-in.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,18 +10,18 @@ use crate::ParsedSession;
 use crate::content::{MAX_QUESTION_NAMES, Needs, StatementIndex, StatementPlace};
 use crate::measure::Measure;
 
-/// How many visible and how many hidden parts of a session hold each term.
+/// The number of visible and of hidden parts of a session with each term.
 ///
 /// A part is the text of a message, or one result in it, as a mask hides it.
 pub struct TermVisibility<'a> {
     parsed: &'a ParsedSession,
     visible: Vec<u32>,
     hidden: Vec<u32>,
-    /// How each message so far is shown.
+    /// The state of each message so far.
     messages: Vec<MaskedParts>,
-    /// Whether some stand-in holds each term.
+    /// Whether a stand-in contains each term.
     kept: Vec<bool>,
-    /// The terms that each stand-in and each stub holds.
+    /// The terms in each stand-in and each stub.
     stand_ins: HashMap<EventId, Vec<u32>>,
     /// The stand-ins, stubs and notes that are shown.
     shown: Vec<EventId>,
@@ -30,7 +30,7 @@ pub struct TermVisibility<'a> {
     statements: StatementIndex,
 }
 
-/// The masked parts of a message that is shown; none if it is hidden.
+/// The masked parts of a visible message; `None` if it is hidden.
 type MaskedParts = Option<Vec<u32>>;
 
 /// A fold behind a summary.
@@ -96,8 +96,8 @@ impl<'a> TermVisibility<'a> {
         out
     }
 
-    /// Returns the references that the last messages make to what was said about them before, and whether they make so many that they are a
-    /// document.
+    /// Returns the references of the last messages to earlier statements, and whether there are so many that the
+    /// messages contain a document.
     pub fn count_content(&mut self) -> (Needs, bool) {
         let place = self.messages.len();
         let named = StatementIndex::named(self.parsed, place);
@@ -131,7 +131,7 @@ impl<'a> TermVisibility<'a> {
         masked.is_some_and(|masked| place.part.is_none_or(|part| !masked.contains(&part)))
     }
 
-    /// Says whether a stand-in holds a term.
+    /// Says whether a stand-in contains a term.
     pub fn is_kept(&self, term: u32) -> bool {
         self.kept[term as usize]
     }
@@ -146,7 +146,7 @@ impl<'a> TermVisibility<'a> {
         })
     }
 
-    /// Updates everything to what a view shows, after something was folded.
+    /// Updates everything to the present view, after a fold.
     pub fn update(&mut self, view: &View, log: &Log) -> Result<(), LogError> {
         let mut shown = vec![None; self.messages.len()];
         let (mut stand_ins, mut excerpts) = (Vec::new(), Vec::new());
@@ -237,7 +237,7 @@ fn stand_in_text(id: EventId, log: &Log) -> Result<String, LogError> {
     })
 }
 
-/// Returns the summaries that are shown, and what each covers.
+/// Returns the visible summaries, with the messages that each covers.
 pub fn shown_summaries(view: &View, log: &Log) -> Result<Vec<ShownSummary>, LogError> {
     let mut visible = HashSet::new();
     for piece in view.pieces() {

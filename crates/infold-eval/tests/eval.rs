@@ -1,4 +1,4 @@
-//! What `eval` measures, against figures worked out by hand and against a slow, plain count.
+//! Checks the measures of `eval` against figures worked out by hand and against a slow, plain count.
 
 use infold::models::Prices;
 use infold::summarizer::Extractive;
@@ -57,7 +57,7 @@ fn truncates() -> Strategy {
     "truncate".parse().expect("a strategy")
 }
 
-/// The second message has to go before the sixth is asked for.
+/// The second message has to be folded before the sixth is requested.
 fn one_fold() -> RecordedSession {
     session(vec![
         say("user", "begin with first_request"),
@@ -68,9 +68,9 @@ fn one_fold() -> RecordedSession {
         say("user", "go on"),
         say("assistant", "with pleasure"),
         say("user", &words(1000)),
-        // Two references to what was folded; the first request is still shown.
+        // Two references to folded messages; the first request is still shown.
         say("assistant", "alpha_one and alpha.rs, as first_request says"),
-        // One is in view again, one was never said.
+        // One is in view again, one never occurred.
         say("user", "alpha_one or beta_two?"),
         say("assistant", "alpha_one"),
     ])
@@ -100,12 +100,12 @@ fn a_fold_breaks_the_cache_where_it_stands_and_nothing_else_does() {
         panic!("four requests");
     };
     assert_eq!((first.cached, first.cached_bytes), (0, 0));
-    // Nothing was folded: all that was sent is sent again.
+    // Nothing was folded: all bytes are sent again.
     assert_eq!(second.cached_bytes, first.bytes);
     assert_eq!(second.cached, first.tokens);
     let breaks = [first, second, third, fourth].map(|request| request.breaks);
     assert_eq!(breaks, [false, false, true, false]);
-    // The first request stays; then the marker, which is the user's, stands where the model spoke.
+    // The first request stays; then the marker, which is the user's, replaces the model's message.
     let same = session.messages[0].len() + "\n".len() + "{\"role\":\"".len();
     assert_eq!(third.cached_bytes, same as u64);
     assert_eq!(fourth.cached_bytes, third.bytes);
@@ -125,7 +125,7 @@ fn a_request_that_does_not_fit_is_left_out_and_the_next_one_sent() {
     let replay = replayed(&session, &aim(4000, truncates()));
     let before: Vec<u64> = replay.unfit.iter().map(|unfit| unfit.before).collect();
     assert_eq!((before, replay.requests.len()), (vec![6], 3));
-    // What the sixth message refers to was not asked of any view.
+    // The references of the sixth message were not looked for in any view.
     assert_eq!((references(&replay).wanted, replay.reached), (0, 0));
 }
 
@@ -149,7 +149,7 @@ fn a_mask_hides_a_result_and_not_the_call() {
         say("user", "more"),
         call("b", "src/other.rs"),
         result("b", "the ".repeat(1000)),
-        // One stands in what is masked, one in the call, which is not.
+        // One is in the masked result, one in the call, which is not masked.
         say("assistant", "deep_down in src/seen.rs"),
     ]);
     let limits = Limits {
@@ -254,7 +254,7 @@ fn with_tools(rounds: usize) -> RecordedSession {
     session(messages)
 }
 
-/// The same measures, each worked out anew for each message from the whole view.
+/// The same measures, computed anew for each message from the whole view.
 fn plainly(session: &RecordedSession, aim: &Aim) -> (Vec<(u64, u64)>, Scores) {
     let mut task = Scratch::new().expect("a task");
     let (mut requests, mut scores) = (Vec::new(), Scores::default());
@@ -302,7 +302,7 @@ fn all(bytes: &[u8]) -> String {
     but(bytes, &[])
 }
 
-/// What a message says, but for masked parts.
+/// Returns the content of a message without its masked parts.
 fn but(bytes: &[u8], masked: &[u32]) -> String {
     let words = MessageText::of(&Message::parse(bytes).expect("a message"));
     let mut text = format!("{}\n{}\n", words.text, words.arguments);
@@ -314,7 +314,7 @@ fn but(bytes: &[u8], masked: &[u32]) -> String {
     text
 }
 
-/// The text that is shown as it came, and that of stand-ins.
+/// Returns the text that is shown unchanged, and that of stand-ins.
 fn in_view(log: &Log) -> (String, String) {
     let (mut shown, mut stand_ins) = (String::new(), String::new());
     let view = View::of(log.state().shown(), log).expect("a view");
@@ -421,7 +421,7 @@ fn every_design_is_tried_at_every_size_and_none_is_larger_or_empty() {
     };
     assert_eq!(mean(Design::Agent), Some(0.0));
     assert!(mean(Design::Frequent) > Some(0.0));
-    // What looks ahead keeps most, all measures together.
+    // The design that looks ahead keeps most, over all measures together.
     let total = |design| -> f64 {
         let means = MEASURES.map(|measure| trials.mean(design, at, measure));
         means.into_iter().flatten().map(|mean| mean.value).sum()

@@ -1,4 +1,4 @@
-//! Facts of 20 kinds, stated early and asked for late: recall brings back what no summary holds.
+//! Facts of 20 kinds, stated early and asked for late: recall shows the ones that no summary holds.
 
 use infold::recall::RecallLimits;
 use infold::{Aim, Strategy};
@@ -54,7 +54,7 @@ fn planted_facts_are_in_the_request_that_asks_for_them() {
     }
 }
 
-/// A session whose user asks again and again for what was said long ago.
+/// A session whose user repeatedly asks for old statements.
 fn questions() -> RecordedSession {
     let mut session = RecordedSession::default();
     let mut push = |role: &str, text: &str| {

@@ -1,4 +1,5 @@
-//! Five sessions of different kinds, their summaries as docs/SUMMARIES.md shows them, and what can be answered from these alone.
+//! Five sessions of different kinds, their summaries as in docs/SUMMARIES.md, and the questions that can be answered
+//! from these alone.
 //!
 //! `UPDATE_DOCS=1 cargo test -p infold-eval --test summaries` writes that page anew.
 
@@ -14,7 +15,7 @@ use infold_wire::Message;
 use infold_wire::transcript::Transcript;
 use serde_json::Value;
 
-/// Each session, and what it is.
+/// Each session with its description.
 const SESSIONS: [(&str, &str); 5] = [
     (
         "coding",
@@ -36,16 +37,17 @@ const SESSIONS: [(&str, &str); 5] = [
 ];
 /// The sizes of summaries; the page shows the last.
 const SIZES_TOKENS: [usize; 2] = [2_000, 4_000];
-/// How many questions have to be answered at these sizes. Before sentences were chosen by what only they say, it was 16 and 18.
+/// The number of questions that have to be answered at these sizes. Before sentences were chosen by their unique
+/// content, it was 16 and 18.
 const ANSWERED: [usize; 2] = [32, 48];
-/// So many of the newest messages are not folded.
+/// The number of newest messages that are not folded.
 const KEPT_MESSAGES: usize = 4;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What is collected from a session, and its messages and tokens.
+/// Returns the extract of a session, and the counts of its messages and tokens.
 fn read(name: &str) -> (Extract, usize, usize) {
     let path = root().join(format!("examples/summaries/{name}.jsonl"));
     let bytes = std::fs::read(path).expect("a session");
@@ -72,7 +74,7 @@ fn questions() -> Value {
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
-/// Says whether a summary holds what answers a question: the words as they were said, whatever their case.
+/// Says whether a summary contains the answer to a question: the original words, in any case.
 fn answers(summary: &str, question: &Value) -> bool {
     let summary = summary.to_lowercase();
     let mut keys = question["keys"].as_array().expect("keys").iter();

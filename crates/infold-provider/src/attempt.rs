@@ -1,4 +1,4 @@
-//! One attempt of a call: posts the request, reads the reply, sorts the error.
+//! One attempt of a call: posts the request, reads the reply, classifies the error.
 
 use std::io;
 use std::pin::pin;
@@ -16,10 +16,10 @@ use crate::http::root_cause;
 use crate::retry::{deadline, requested_wait};
 use crate::{CallError, CallEvent, Endpoint, RequestBody};
 
-/// How much of an error body is read.
+/// The bytes of an error body that are read.
 const MAX_ERROR_BODY_BYTES: usize = 128 << 10;
 
-/// How often upload progress is reported.
+/// The interval of upload progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// One request and its reply.
@@ -28,13 +28,13 @@ pub(crate) struct Attempt<'a> {
     pub to: &'a Endpoint,
     pub target: Url,
     pub delivery: Delivery,
-    /// How long nothing may be sent or received.
+    /// The time limit without any bytes sent or received.
     pub idle: Duration,
     /// When a reply must have begun.
     pub until: Instant,
 }
 
-/// Why an attempt gave no reply.
+/// The reason that an attempt gave no reply.
 pub(crate) enum AttemptError {
     /// The reply was empty.
     Empty(CallError),
@@ -121,8 +121,8 @@ impl Attempt<'_> {
         // `moved` is when the reply last grew, `alive` when any byte came.
         let (mut progress, mut moved, mut alive) = (0, begin, begin);
         let ended = loop {
-            // Keep-alive bytes are no reply: until the deadline it is enough that they come,
-            // from then on the reply itself must grow.
+            // Keep-alive bytes are no reply: until the deadline they are sufficient, from then on the reply itself must
+            // grow.
             let quiet = self.until.max(deadline(moved, self.idle));
             let silent = deadline(alive, self.idle);
             let (since, end) = if progress > 0 && silent < quiet {
@@ -144,7 +144,7 @@ impl Attempt<'_> {
                 Err(_) => break Some(format!("was silent for {} s", (end - since).as_secs_f32())),
             }
         };
-        // A complete reply counts, however the connection ended.
+        // A complete reply counts, even if the connection failed afterwards.
         reader.finish().map_err(|error| match ended {
             Some(what) if !matches!(error, ReplyError::Failed { .. }) => {
                 self.broken(&format!("{what} while it answered")).into()

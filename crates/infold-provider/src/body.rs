@@ -25,7 +25,7 @@ pub enum RequestBody<'a> {
         head: Vec<u8>,
         /// The file that follows.
         file: &'a Path,
-        /// How many bytes of the file the head replaces.
+        /// The bytes of the file that the head replaces.
         skip: u64,
     },
     /// A small body in memory.
@@ -46,7 +46,7 @@ pub enum BodyPart {
     },
 }
 
-/// How much of a request was handed over to be sent.
+/// The bytes of a request that were handed to the connection.
 #[derive(Clone, Default)]
 pub(crate) struct UploadProgress {
     sent: Arc<AtomicU64>,
@@ -118,7 +118,7 @@ const CHUNK_BYTES: u64 = 512 << 10;
 
 /// A body of known length that reads one chunk of a file ahead while another is sent.
 struct PartsBody {
-    /// The parts that are left, the next one last.
+    /// The remaining parts, the next one last.
     parts: Vec<BodyPart>,
     left: u64,
     sent: Arc<AtomicU64>,

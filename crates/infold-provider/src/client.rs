@@ -25,18 +25,18 @@ pub enum CallEvent {
     Sent {
         /// Bytes sent.
         bytes: u64,
-        /// All bytes; zero for a small request.
+        /// The total bytes; zero for a small request.
         of: u64,
     },
     /// A part of the reply.
     Delta(ReplyDelta),
     /// The attempt failed, and another one follows.
     Retrying {
-        /// Why it failed.
+        /// The error of the attempt.
         why: String,
-        /// How long until the next one.
+        /// The time until the next attempt.
         wait: Duration,
-        /// Which attempt failed, counted from one.
+        /// The failed attempt, counted from one.
         attempt: u32,
     },
     /// The reply broke off: its deltas do not count.
@@ -48,7 +48,7 @@ pub enum CallEvent {
 pub struct CallReply {
     /// The reply.
     pub reply: Reply,
-    /// How many requests it took.
+    /// The number of requests that were made.
     pub requests: u32,
 }
 
@@ -108,8 +108,8 @@ impl Client {
             if begun {
                 on_event(CallEvent::Discarded);
             }
-            // One server of this wire (llama-cpp-python) always answers a request that is too long
-            // with an empty stream; any other may do it once, by accident.
+            // One server of this wire (llama-cpp-python) always answers a request that is too long with an empty
+            // stream; any other may do it once, by accident.
             if empty == EMPTY_STREAMS_UNTIL_TOO_LONG && stream && to.wire == Wire::Chat {
                 error.trouble = ProviderError::Unexplained { status: 200 };
             }

@@ -18,15 +18,15 @@ pub struct Endpoint {
     /// The form of its messages.
     pub wire: Wire,
     api: ApiKind,
-    /// Ends with the version; a query in the configured address is kept.
+    /// The base address with the version; a query in the configured address is kept.
     base: Url,
     key: Option<Secret>,
 }
 
-/// Why an endpoint is invalid.
+/// The reason that an endpoint is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// There is no such API.
+    /// The API is unknown.
     #[error("`{name}` has the unknown API `{api}` (known: {})", APIS.join(", "))]
     Api {
         /// The provider.
@@ -39,7 +39,7 @@ pub enum EndpointError {
     Address {
         /// The provider.
         name: String,
-        /// Why it is invalid.
+        /// The error in the address.
         reason: String,
     },
     /// The key cannot be sent.
@@ -171,10 +171,10 @@ impl ApiKind {
 }
 
 impl Endpoint {
-    /// Describes a provider; `api` is openai, responses, anthropic, gemini, ollama or lmstudio.
+    /// Creates an endpoint; `api` is openai, responses, anthropic, gemini, ollama or lmstudio.
     ///
-    /// A base may have its version (`/v1`, `/v1beta`, Ollama's `/api`) or lack it. One with
-    /// another version (`/api/paas/v4`) is taken as it is.
+    /// A base may have its version (`/v1`, `/v1beta`, Ollama's `/api`) or lack it. One with another version
+    /// (`/api/paas/v4`) is used unchanged.
     pub fn new(
         name: &str,
         api: &str,
@@ -231,7 +231,7 @@ impl Endpoint {
         self.reach().is_local
     }
 
-    /// Returns how it is reached.
+    /// Returns the properties of its connections.
     pub(crate) fn reach(&self) -> Reach {
         Reach::of(&self.base)
     }
@@ -307,7 +307,7 @@ impl Endpoint {
         // Gemini has several versions side by side, and a client knows which one it means.
         let keeps_version = self.api == ApiKind::Gemini && own.starts_with("v1");
         let version = if keeps_version { first } else { own };
-        // Gemini's address of OpenAI's API has Gemini's version, which is not the one to replace.
+        // Gemini's address of OpenAI's API has Gemini's version, which must not be replaced.
         let other = self.api == ApiKind::Ollama || rest.starts_with("openai/");
         let path = if !is_version(first) || other {
             format!("{root}/{path}")
@@ -371,7 +371,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Appends a query to the one that the base has.
+/// Appends a query to that of the base.
 fn add_query(url: &mut Url, query: Option<&str>) {
     if let Some(query) = query {
         let joined = url.query().map(|own| format!("{own}&{query}"));
@@ -381,7 +381,7 @@ fn add_query(url: &mut Url, query: Option<&str>) {
 
 /// Returns an address without user, password and query.
 pub(crate) fn without_secrets(mut url: Url) -> String {
-    // These fail only for addresses that have no host.
+    // These fail only for addresses without a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     let is_sse = url.query() == Some("alt=sse");
@@ -472,7 +472,7 @@ mod tests {
                 "/v1/models",
                 "/v1beta/openai/models",
             ),
-            // A path that a client has behind the host alone is passed on as it is.
+            // A client's path behind a bare host is passed on unchanged.
             ("openai", "", "/openai/v1/responses", "/openai/v1/responses"),
             (
                 "openai",
@@ -494,7 +494,7 @@ mod tests {
             ),
             ("openai", "/api/v1", "/api/v1/models", "/api/v1/models"),
             ("openai", "/ap", "/api/v1/models", "/ap/api/v1/models"),
-            // What has no version is beside it.
+            // A path without a version is put beside it.
             ("openai", "/up/v1", "/props", "/up/props"),
             (
                 "anthropic",

@@ -1,4 +1,4 @@
-//! Why a call failed, in a text that holds no key.
+//! Errors of calls, with texts that contain no key.
 
 use std::borrow::Cow;
 
@@ -7,21 +7,21 @@ use infold_wire::provider_error::{self, RefusalCause};
 
 use crate::Endpoint;
 
-/// Why a call gave no reply.
+/// The reason that a call gave no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct CallError {
-    /// The kind of trouble, which says what to do about it.
+    /// The kind of error, which determines the reaction.
     pub trouble: ProviderError,
     /// The status of the answer, if there was one.
     pub status: Option<u16>,
-    /// A text that says what happened and where, with the provider's message; never a key.
+    /// The description of the error, with the provider's message; never a key.
     pub text: String,
-    /// How many requests were made.
+    /// The number of requests that were made.
     pub requests: u32,
 }
 
-/// How much of a provider's message is repeated.
+/// The bytes of a provider's message that are repeated.
 const MAX_MESSAGE_BYTES: usize = 2000;
 
 impl CallError {

@@ -27,7 +27,7 @@ pub struct Forwarder {
     pooled: HttpClients,
     /// Clients that open a connection for every request.
     unpooled: HttpClients,
-    /// How long a provider may send nothing; no limit if missing.
+    /// The time for which a provider may send nothing; `None` means no limit.
     idle_timeout: Option<Duration>,
 }
 
@@ -40,7 +40,7 @@ pub struct ForwardRequest {
     pub path: String,
     /// The query, without its question mark.
     pub query: Option<String>,
-    /// All headers but those that are about one connection.
+    /// All headers except those of a single connection.
     pub headers: HeaderMap,
     /// The body, one part after the other.
     pub parts: Vec<BodyPart>,
@@ -61,7 +61,7 @@ pub struct ForwardResponse {
 #[derive(Debug)]
 pub struct ResponseBody(reqwest::Body);
 
-/// Why a response did not come, or not all of it. The text has no address: that may hold a key.
+/// The reason that a response is missing or incomplete. The text has no address, because that may contain a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct ForwardError {
@@ -139,7 +139,7 @@ impl Forwarder {
     }
 }
 
-/// A connection that the provider closed as idle is found closed as soon as it is used.
+/// The time in which a request on a connection that the provider closed as idle fails.
 const STALE_WITHIN: Duration = Duration::from_secs(2);
 
 tokio::task_local! {
@@ -181,8 +181,8 @@ fn is_closed(error: &reqwest::Error) -> bool {
     })
 }
 
-/// Returns how long an unused connection is kept. Small servers close theirs after 5 s, and a request
-/// that is on its way just then is sent twice; a new connection to them costs nothing.
+/// Returns the time for which an unused connection is kept. Small servers close theirs after 5 s, and a request in
+/// transit at that moment is sent twice; a new connection to them costs nothing.
 fn pool_idle_timeout(to: &Endpoint) -> Duration {
     Duration::from_secs(if to.is_local() { 4 } else { 60 })
 }

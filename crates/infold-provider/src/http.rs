@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reqwest::{ClientBuilder, Url, redirect};
 
-/// Why an HTTP client cannot be built: no other cause is known.
+/// The error of building an HTTP client: no other cause is known.
 pub(crate) const NO_CERTIFICATES: &str =
     "this system has no certificates to trust (they come with the package ca-certificates)";
 
@@ -24,12 +24,12 @@ impl Default for HttpClients {
     }
 }
 
-/// How an address is reached.
+/// The properties of connections to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
-    /// It is on this machine.
+    /// The address is on this machine.
     pub is_local: bool,
-    /// It uses TLS.
+    /// The address uses TLS.
     pub is_secure: bool,
 }
 
@@ -46,7 +46,7 @@ impl Reach {
 }
 
 impl HttpClients {
-    /// Returns the client for addresses of this reach; `configure` adds options when it is built.
+    /// Returns the client for addresses with these properties; `configure` adds options when it is built.
     pub fn get(
         &self,
         to: Reach,
@@ -75,7 +75,7 @@ fn builder(to: Reach, certificates: bool) -> ClientBuilder {
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
         .connect_timeout(Duration::from_secs(15))
-        // A model may think for minutes; only this tells a dead connection from a quiet one.
+        // A model may think for minutes; only keep-alive probes distinguish a dead connection from a quiet one.
         .tcp_keepalive(Duration::from_secs(20));
     if to.is_local {
         builder = builder.no_proxy();

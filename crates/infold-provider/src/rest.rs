@@ -20,15 +20,15 @@ pub struct RestServer {
     header: Option<(HeaderName, HeaderValue)>,
 }
 
-/// Why an address or a token cannot be used. The text holds neither a token nor a password.
+/// The error in an address or a token. The text contains neither a token nor a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestServerError {
     /// The base address is none.
     #[error("`{base}` is no address of a server: {reason}")]
     Base {
-        /// The address as it was given, without a password.
+        /// The configured address, without a password.
         base: String,
-        /// What is wrong with it.
+        /// The error in the address.
         reason: String,
     },
     /// The token has characters that a header cannot hold.
@@ -64,7 +64,7 @@ pub struct RestResponse {
     pub body: Vec<u8>,
 }
 
-/// Why there is no response. No text holds a token.
+/// The reason that there is no response. No text contains a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestError {
     /// The request was not sent: nothing happened at the server.
@@ -92,14 +92,14 @@ pub struct RestClient {
     limits: RestLimits,
 }
 
-/// How long a response may take, and how large it may be.
+/// The limits of a response's time and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestLimits {
-    /// How long the server may send nothing.
+    /// The time for which the server may send nothing.
     pub idle: Duration,
-    /// How long the whole response may take.
+    /// The time for the whole response.
     pub whole: Duration,
-    /// How many bytes a body may have.
+    /// The most bytes of a body.
     pub body_bytes: usize,
 }
 
@@ -192,8 +192,7 @@ impl RestServer {
         RestUrl(url)
     }
 
-    /// Returns an address that the server itself named in answer to `from`; none if it is at another
-    /// server.
+    /// Returns an address that the server itself named in answer to `from`; `None` if it is on another server.
     pub fn linked(&self, from: &RestUrl, link: &str) -> Option<RestUrl> {
         let url = from.0.join(link).ok()?;
         let is_same = url.origin() == self.base.origin();
@@ -261,15 +260,15 @@ impl fmt::Debug for RestUrl {
 
 /// Encodes one segment of a path. A segment of dots would be resolved away, and lead elsewhere.
 fn encode_segment(segment: &str) -> String {
-    // Parsers of addresses treat `%2E` as a dot too, so its percent sign is encoded as well: no
-    // repository has such a name, and the server says so.
+    // Parsers of addresses treat `%2E` as a dot too, so its percent sign is encoded as well: no repository has such a
+    // name, and the server reports that.
     if !segment.is_empty() && segment.bytes().all(|byte| byte == b'.') {
         return segment.replace('.', "%252E");
     }
     crate::percent_encode(segment)
 }
 
-/// Returns a text that is no address, as far as it can be shown: no password stands behind the last `@`.
+/// Returns the printable form of an invalid address: without the text before the last `@`, which may be a password.
 fn shown_base(base: &str) -> String {
     let rest = base.rsplit_once('@').map_or(base, |(_, rest)| rest);
     rest.chars().filter(|c| !c.is_control()).take(100).collect()
@@ -284,7 +283,7 @@ impl RestClient {
         }
     }
 
-    /// Sends a request once, and reads the response whole, whatever its status is.
+    /// Sends a request once, and reads the whole response, whatever its status is.
     ///
     /// Dropping the future ends the request.
     pub async fn send(
@@ -337,7 +336,7 @@ impl RestClient {
 /// Small servers close connections that are idle for 5 s.
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
-/// Sorts an error by what it says about the request.
+/// Classifies an error by its meaning for the request.
 fn sort(error: &reqwest::Error) -> RestError {
     let cause = root_cause(error).unwrap_or_else(|| "the connection failed".to_owned());
     // A retry changes neither a certificate nor whether a server speaks TLS.

@@ -8,18 +8,18 @@ use jiff::Timestamp;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use tokio::time::Instant;
 
-/// How often, and for how long, a call is tried.
+/// The limits of a call's attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// After this time no attempt is made, and a reply must have begun.
     pub deadline: Duration,
-    /// How many attempts are made at most.
+    /// The most attempts.
     pub attempts: u32,
-    /// How long to wait at most before the second attempt; doubles with each further one.
+    /// The longest wait before the second attempt; doubles with each further one.
     pub first_wait: Duration,
-    /// How long to wait at most, unless the provider asks for more.
+    /// The longest wait, unless the provider asks for more.
     pub longest_wait: Duration,
-    /// How long nothing may be sent or received while a request or reply is under way.
+    /// The time limit without any bytes sent or received while a request or reply is in progress.
     pub idle: Duration,
 }
 

@@ -11,13 +11,13 @@ use crate::{Client, Endpoint};
 
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-/// These questions cost the server nothing.
+/// These requests are cheap for the server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Client {
-    /// Asks an Ollama server which window a model runs with, or would; none if the server does not say.
+    /// Asks an Ollama server for the window that a model runs with, or would; `None` if the server does not report it.
     ///
-    /// The window that the model was trained with is another number, and not the one in use.
+    /// The window of the model's training is another number, and not the one in use.
     pub async fn window(&self, to: &Endpoint, model: &str) -> Option<u64> {
         if to.wire != Wire::Ollama {
             return None;

@@ -1,4 +1,4 @@
-//! Calls, against servers on loopback that do what providers do.
+//! Calls, against servers on loopback that behave like providers.
 
 mod server;
 
@@ -370,7 +370,7 @@ async fn an_empty_stream_is_an_error_and_two_mean_too_long() {
     let twice = send(&server, HASTE).await;
     assert_eq!(twice.trouble(), &unexplained(200));
     assert_eq!(server.seen().len(), 2);
-    // Only streams, and only where a server is known that means it so.
+    // Only for streams, and only on the wire of the known server.
     let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
     let whole = call(&to, RequestBody::Bytes(Vec::new()), false, HASTE).await;
     assert_eq!(whole.trouble(), &ProviderError::Broken);
@@ -455,7 +455,8 @@ async fn an_answer_before_the_request_is_all_sent_is_heard() {
         let server = Server::new(vec![act]).await;
         let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
         let outcome = call(&to, RequestBody::File(&path), true, HASTE).await;
-        // Who closes without having read all resets the connection, and the reset may overtake the answer.
+        // A server that closes without having read everything resets the connection, and the reset may overtake the
+        // answer.
         let is_overtaken = is_rude && *outcome.trouble() == ProviderError::Broken;
         let is_heard = *outcome.trouble() == unexplained(413);
         assert!(is_heard || is_overtaken, "{}", outcome.error());
@@ -571,7 +572,7 @@ async fn a_page_for_people_is_no_reply() {
         assert!(outcome.error().text.ends_with(words), "{}", outcome.error());
         assert_eq!(server.seen().len(), 1);
     }
-    // What begins as a stream and breaks may be whole the next time.
+    // A reply that begins as a stream and breaks may be whole the next time.
     let broken = Act::Say(stream(&[], ": ping\n\nupstream gone\n"), Duration::ZERO);
     let server = Server::new(vec![broken, said(&["ok"])]).await;
     assert_eq!(send(&server, HASTE).await.text(), "ok");
@@ -594,7 +595,7 @@ fn what_is_on_this_machine_is_reached_without_a_proxy() {
     );
 }
 
-/// Every known error means over a connection what it means as a body.
+/// Every known error has the same meaning over a connection as in a body.
 #[tokio::test]
 async fn every_known_error_comes_through() {
     let text = include_str!("../../infold-wire/tests/troubles.jsonl");
@@ -657,7 +658,7 @@ async fn models_are_listed() {
         assert_eq!(client.models(&to).await.unwrap()[0], a);
         assert!(server.seen()[0].head.starts_with("get /api/v0/models http"));
     }
-    // Asked once; what is wrong is said.
+    // One request; the error is reported.
     let server = Server::new(vec![answer(503, "", "")]).await;
     let to = Endpoint::new("test", "ollama", Some(&server.url), None).unwrap();
     let error = client.models(&to).await.unwrap_err();

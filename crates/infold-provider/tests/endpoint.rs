@@ -1,4 +1,4 @@
-//! Where requests go, by API and base URL.
+//! The addresses of requests, by API and base URL.
 
 use infold_provider::{Endpoint, EndpointError, Secret};
 

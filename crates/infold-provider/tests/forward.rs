@@ -13,7 +13,7 @@ use infold_provider::{
     BodyPart, Endpoint, ForwardError, ForwardRequest, ForwardResponse, Forwarder,
 };
 
-/// What the provider does with a request.
+/// The provider's behaviour for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     /// Answers it, and keeps the connection.
@@ -33,7 +33,7 @@ enum Act {
 struct Received {
     /// The connection it came on.
     connection: usize,
-    /// How many bytes of its body were read.
+    /// The number of bytes of the body that were read.
     body: usize,
     act: Act,
 }
@@ -110,7 +110,7 @@ fn read_head(stream: &mut TcpStream) -> Option<usize> {
     length.parse().ok()
 }
 
-/// Bodies in memory and in a file, small and larger than what sockets buffer.
+/// Bodies in memory and in a file, small and larger than the buffers of sockets.
 fn bodies() -> Vec<Vec<BodyPart>> {
     let file = |bytes: usize| {
         let mut file = tempfile::tempfile().expect("a file");
@@ -156,7 +156,7 @@ async fn text(mut answer: ForwardResponse) -> Result<String, ForwardError> {
     Ok(String::from_utf8(text).expect("text"))
 }
 
-/// Sends a first request on a connection of its own, and a second one on the same connection.
+/// Sends a first request on a new connection, and a second one on the same connection.
 async fn send_twice(
     acts: &'static [Act],
     later: &'static [Act],

@@ -1,4 +1,4 @@
-//! A request of any size is sent in the same memory. Alone in its process, so that it is alone measured.
+//! A request of any size is sent in constant memory. The only test of its process, so that no other one is measured.
 
 mod server;
 

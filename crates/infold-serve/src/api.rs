@@ -37,7 +37,7 @@ const MAX_BODY_BYTES: usize = 64 << 20;
 /// Where clients of the Model Context Protocol send their requests.
 const MCP_PATH: &str = "/infold/mcp";
 
-/// Answers what is request of the server itself, not of a model.
+/// Answers requests to the server itself, as opposed to calls of a model.
 #[derive(Clone)]
 pub struct Api {
     conversations: Conversations,
@@ -59,7 +59,7 @@ impl Api {
         }
     }
 
-    /// Says whether a path is ours.
+    /// Says whether a path belongs to the API.
     pub fn takes(path: &str) -> bool {
         let own = path.strip_prefix("/infold");
         own.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -107,7 +107,7 @@ impl Api {
         }
         let lines = request.lines;
         let api = self.clone();
-        // All of it reads or writes files.
+        // Every route reads or writes files, so it runs on a thread that may block.
         let ran = tokio::task::spawn_blocking(move || (route.run)(&api, &request)).await;
         let reply = ran.map_err(|_| ApiError::broken())??;
         Ok(reply.response(route.status, lines))
@@ -126,7 +126,7 @@ impl Api {
         HttpEndpoint::new(History::new(contexts, McpScope::All, steps))
     }
 
-    /// Publishes a live event of what was done here.
+    /// Publishes a live event about a change made through the API.
     fn publish(&self, task: uuid::Uuid, what: &'static str, json: &serde_json::Value) {
         let json = json.to_string();
         self.events.publish(LiveEvent {

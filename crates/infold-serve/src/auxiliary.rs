@@ -1,4 +1,4 @@
-//! Answers requests beside model calls, such as lists of models, for a provider that speaks another wire.
+//! Answers other requests than model calls, such as lists of models, for a provider of another wire.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -57,7 +57,7 @@ impl ProxiedRequest<'_> {
         }
     }
 
-    /// How many tokens a request has, counted here.
+    /// Returns the number of tokens of a request, counted locally.
     async fn count(&self, body: Vec<u8>) -> ForwardResponse {
         let wire = self.wire;
         let counted = spawn_blocking(move || count_tokens(wire, &body)).await;
@@ -76,7 +76,7 @@ impl ProxiedRequest<'_> {
         answered(StatusCode::OK, JSON, Bytes::from(body).into())
     }
 
-    /// The models that the provider has, or what it says instead.
+    /// Returns the provider's models, or its error.
     async fn models(
         &self,
     ) -> Result<Result<Vec<ListedModel>, Box<ForwardResponse>>, Box<Response>> {

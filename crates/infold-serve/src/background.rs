@@ -1,4 +1,5 @@
-//! Work that no request waits for: settling and closing tasks, records of tools, what usage teaches, prefetched summaries.
+//! Work that no request waits for: settling and closing tasks, records of tools, learning from reported usage,
+//! prefetched summaries.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
@@ -18,7 +19,7 @@ use crate::open_task::OpenTask;
 use crate::pool::{CLOSE_AFTER_IDLE, Settling, TryLease};
 use crate::prefetch::PrefetchJob;
 
-/// Takes background jobs. It is unbounded: whoever adds a job may have a task leased that the worker wants.
+/// Takes background jobs. It is unbounded: the thread that adds a job may hold the lease that the worker waits for.
 #[derive(Clone)]
 pub(crate) struct BackgroundQueue {
     jobs: Sender<Job>,
@@ -26,11 +27,11 @@ pub(crate) struct BackgroundQueue {
     closing: Arc<AtomicUsize>,
 }
 
-/// Does the jobs, in a thread of its own.
+/// Runs the jobs in a thread of its own.
 pub(crate) struct BackgroundWorker {
     queue: Receiver<Job>,
     queued: Arc<AtomicUsize>,
-    /// How many tasks wait to be closed.
+    /// The number of tasks that wait to be closed.
     closing: Arc<AtomicUsize>,
     /// When tasks are to be settled.
     settle_at: HashMap<Uuid, Instant>,
@@ -39,11 +40,11 @@ pub(crate) struct BackgroundWorker {
 }
 
 enum Job {
-    /// Settle what was written of a task.
+    /// Settle a task after writes.
     Settle(Uuid),
     /// Record the tool results in new messages.
     RecordTools(Uuid, Span),
-    /// Learn from what a provider reported, given what we counted and the factor we used.
+    /// Learn from the usage that a provider reported, given the tokens that we counted and the factor that we used.
     Learn(Box<Usage>, (u64, f64)),
     Close(Vec<OpenTask>),
     Prefetch(Uuid, Box<PrefetchJob>),
@@ -57,25 +58,25 @@ impl Job {
     }
 }
 
-/// With this many jobs queued, those that can be dropped are.
+/// The queue length from which on optional jobs are dropped.
 const MAX_QUEUED_FOR_OPTIONAL: usize = 8192;
 
 /// How long [`BackgroundQueue::drain`] waits.
 const MAX_DRAIN_WAIT: Duration = Duration::from_secs(5);
 
-/// How often the worker looks for what is due.
+/// The interval at which the worker looks for due work.
 const TICK: Duration = Duration::from_millis(250);
 
-/// How long after it was written a task is settled.
+/// The time from a write to settling the task.
 const SETTLE_AFTER: Duration = Duration::from_secs(1);
 
-/// How long after a failed try a task is settled again.
+/// The time from a failed try to settling the task again.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// How often conversations are looked for that have been idle for long.
+/// The interval at which long idle conversations are looked for.
 const END_IDLE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How many idle conversations are ended at a time.
+/// The number of idle conversations that are ended at a time.
 const MAX_ENDED_AT_ONCE: u64 = 64;
 
 /// After this many hours without a request a conversation has ended, unless configured otherwise.
@@ -111,7 +112,7 @@ impl BackgroundQueue {
         self.add(Job::RecordTools(task, messages));
     }
 
-    /// Learns from what a provider reported.
+    /// Learns from the usage that a provider reported.
     pub fn learn(&self, usage: Usage, counted: (u64, f64)) {
         self.add_optional(Job::Learn(Box::new(usage), counted));
     }
@@ -156,7 +157,7 @@ impl BackgroundWorker {
     /// Starts the worker's thread, which ends with `core`.
     pub fn start(self, core: &Arc<Core>) {
         let core = Arc::downgrade(core);
-        // Without it only counters and what could be learned are lost.
+        // Without the thread only counters and learned values are lost.
         let _ = std::thread::Builder::new()
             .name("background".to_owned())
             .spawn(move || self.run(&core));
@@ -245,7 +246,7 @@ impl BackgroundWorker {
         None
     }
 
-    /// Settles the tasks for which it is time.
+    /// Settles the tasks that are due.
     fn settle_due(&mut self, core: &Core) {
         let now = Instant::now();
         let due = self.settle_at.iter().filter(|(_, due)| **due <= now);
@@ -285,13 +286,13 @@ impl Core {
         Ok(())
     }
 
-    /// Records the tool results in messages, as far as their calls are known; says whether the task could be had.
+    /// Records the tool results in messages whose calls are known; says whether the task could be leased.
     fn record_tools(&self, task: Uuid, messages: Span) -> Result<bool, ConversationError> {
         let mut open = match self.pool.try_lease(task) {
             TryLease::Leased(open) => open,
             TryLease::Busy => return Ok(false),
             TryLease::Closed => match self.pool.lease_in_process(task) {
-                // A command has it, such as one that redacts.
+                // A command has the task open, such as one that redacts.
                 Err(TaskError::Open {
                     source: OpenError::Held { .. },
                     ..
@@ -333,7 +334,7 @@ mod tests {
         });
         let queue = told.recv_timeout(Duration::from_secs(20));
         assert!(queue.is_ok(), "it waits");
-        // An optional job is not added to so many.
+        // An optional job is not added to a queue of this length.
         assert_eq!(worker.queue.try_iter().count(), 3 * MAX_QUEUED_FOR_OPTIONAL);
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies of requests: read within limits, in memory or spooled, and put together of parts of what came.
+//! Request bodies: read within limits, in memory or spooled, and assembled from parts of the client's bytes.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -29,7 +29,7 @@ pub enum IncomingBody {
     Spooled {
         /// The file.
         file: Arc<File>,
-        /// How long it is.
+        /// The length in bytes.
         len: u64,
     },
 }
@@ -48,7 +48,7 @@ impl IncomingBody {
         self.len() == 0
     }
 
-    /// Says whether it is parsed in less than a millisecond.
+    /// Says whether parsing takes less than a millisecond.
     pub(crate) fn is_short(&self) -> bool {
         matches!(self, IncomingBody::InMemory(bytes) if bytes.len() <= 256 << 10)
     }
@@ -212,16 +212,16 @@ impl OutgoingPart {
     }
 }
 
-/// Why a body was not taken.
+/// The reason that a body was refused.
 #[derive(Debug)]
 pub(crate) enum BodyError {
-    /// It has more bytes than it may.
+    /// The body exceeds this number of bytes.
     TooLarge(u64),
-    /// It did not go on for too long.
+    /// No bytes arrived for too long.
     Slow,
     /// The client went away.
     Broken(String),
-    /// It could not be kept.
+    /// The body could not be written to the spool file.
     Disk(io::Error),
 }
 
@@ -247,7 +247,7 @@ pub(crate) async fn read_body(
         };
         let frame = frame.map_err(|error| BodyError::Broken(error.to_string()))?;
         if let Ok(data) = frame.into_data() {
-            // A body that came in one piece is taken as it is.
+            // A body that arrived in one piece is used without a copy.
             let is_whole = spool.len() == 0 && Some(data.len() as u64) == said;
             if is_whole && data.len() <= limits.spool {
                 return Ok(IncomingBody::InMemory(data));
@@ -291,7 +291,7 @@ impl Spool {
         self.held.len() > self.max_held
     }
 
-    /// Adds bytes, or returns how many there would be if they are too many.
+    /// Adds bytes; fails with the resulting length if that is too large.
     fn push(&mut self, data: &[u8]) -> Result<(), u64> {
         let len = self.len() + data.len() as u64;
         if len > self.max_bytes {
@@ -301,7 +301,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Writes what is in memory to the file.
+    /// Moves the bytes in memory to the file.
     fn spill(&mut self) -> io::Result<()> {
         let (file, len) = match &mut self.file {
             Some(file) => file,
@@ -350,7 +350,7 @@ pub(crate) fn decode_body(
     spool.end().map(Some)
 }
 
-/// Takes what is decompressed: a small body can stand for a very large one.
+/// Receives decompressed bytes: a small body can expand to a very large one.
 impl io::Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.push(bytes)

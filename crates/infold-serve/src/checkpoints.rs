@@ -1,6 +1,6 @@
-//! Keeps the files of a workspace when a conversation begins, and when a request brings results of calls that may have
-//! written. That happens beside the call of the provider, and is over before the client hears of the reply: it changes no
-//! file before that.
+//! Takes snapshots of a workspace when a conversation begins, and when a request brings results of calls that may have
+//! written. The snapshot is taken during the provider's call and completed before the client gets the reply: until then
+//! the client changes no file.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -26,14 +26,14 @@ pub(crate) struct WorkspaceCheckpoints {
     workspace: PathBuf,
     /// Snapshots are taken one after another: the repository has one lock.
     one_at_a_time: Mutex<()>,
-    /// That one failed, or took too long, was told; it is told once.
+    /// Whether a failed or slow snapshot was reported; it is reported once.
     is_told: AtomicBool,
 }
 
-/// How long a reply waits for a snapshot.
+/// The time that a reply waits for a snapshot.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// So many of the last messages of a request are looked at.
+/// The number of messages at the end of a request that are examined.
 const MAX_SCANNED_MESSAGES: usize = 512;
 
 impl WorkspaceCheckpoints {
@@ -90,7 +90,7 @@ impl PendingCheckpoint {
         Some(PendingCheckpoint { taken, of })
     }
 
-    /// Waits until it is taken, but not for ever.
+    /// Waits until the snapshot is taken, up to a limit.
     pub async fn wait(self) {
         if timeout(MAX_WAIT, self.taken).await.is_err() {
             self.of.tell("it takes longer than replies wait");
@@ -98,7 +98,7 @@ impl PendingCheckpoint {
     }
 }
 
-/// Why a snapshot could not be taken.
+/// The reason that a snapshot could not be taken.
 #[derive(Debug, thiserror::Error)]
 enum TakeError {
     #[error(transparent)]

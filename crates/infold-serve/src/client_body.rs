@@ -1,4 +1,4 @@
-//! The body of a response to a client. A reply of a model is parsed while it passes, and recorded when it is whole.
+//! The body of a response to a client. A model's reply is parsed while it is forwarded, and recorded once complete.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -26,27 +26,26 @@ pub(crate) struct ClientBody {
     from: BodySource,
     /// Taken by the request until its response has ended.
     permit: Option<Permit>,
-    /// Why it broke off, and until when that waits.
+    /// The error that broke the body, and the delay before it is reported.
     broken: Option<(BoxedError, Pin<Box<Sleep>>)>,
 }
 
 type BoxedError = Box<dyn Error + Send + Sync>;
 
-/// What came before a break is on its way: the connection is closed when it had time to leave, because
-/// what is written and not sent is lost with it.
+/// The pause before a connection is broken off, so that the bytes written before the break are still sent.
 const BREAK_DELAY: Duration = Duration::from_millis(20);
 
 /// An answer to a client.
 pub(crate) type Response = http::Response<ClientBody>;
 
 enum BodySource {
-    /// All of it is here.
+    /// The whole body.
     Whole(Bytes),
-    /// It is passed on, with what was read of it before.
+    /// A forwarded body, behind the bytes that were read of it before.
     Upstream(Bytes, ResponseBody),
-    /// It is passed on, and read on the side.
+    /// A forwarded body that is parsed at the same time.
     ReplyTee(Box<ReplyTee>),
-    /// It is made here, bit by bit.
+    /// A body that the API produces piece by piece.
     Api(ApiBody),
 }
 
@@ -56,7 +55,7 @@ impl ClientBody {
         ClientBody::of(BodySource::Api(body))
     }
 
-    /// A body that is passed on, behind what was read of it before.
+    /// Returns a forwarded body, behind the bytes that were read of it before.
     pub fn passed(read: Bytes, rest: ResponseBody) -> ClientBody {
         ClientBody::of(BodySource::Upstream(read, rest))
     }
@@ -75,7 +74,7 @@ impl ClientBody {
         }
     }
 
-    /// Tells of a break, once what came before it had time to leave.
+    /// Reports an error once the bytes before it had time to be sent.
     fn poll_broken(
         &mut self,
         context: &mut Context<'_>,
@@ -157,9 +156,9 @@ impl Body for ClientBody {
     }
 }
 
-/// A reply on its way to the client, read on the side.
+/// A reply that is parsed while it is forwarded to the client.
 ///
-/// Its last bytes are passed on when it is recorded: the client's next request finds it there.
+/// Its last bytes are forwarded once it is recorded: the client's next request finds it there.
 pub(crate) struct ReplyTee {
     upstream: ResponseBody,
     parser: ReplyParser,
@@ -174,15 +173,15 @@ pub(crate) struct ReplyTee {
 /// The beginning of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReplyStart {
-    /// An answer, or nothing that could be told from one.
+    /// An answer, or a body that looks like one.
     Answers,
-    /// The news that the request was too long, and how it is put.
+    /// The error that the request was too long, and its bytes.
     TooLong(ProviderError, Vec<u8>),
-    /// Nothing at all.
+    /// An empty body.
     Empty,
 }
 
-/// For so long, and so many bytes, the beginning of a reply is held back.
+/// The limit of time, and below of bytes, for which the beginning of a reply is held back.
 const MAX_HOLD_TIME: Duration = Duration::from_secs(10);
 const MAX_HOLD_BYTES: u64 = 256 << 10;
 
@@ -205,10 +204,10 @@ impl ReplyTee {
         }
     }
 
-    /// Reads until it is known whether this is an answer.
+    /// Reads until it is clear whether the body is an answer.
     ///
-    /// A stream is held back until its first bytes; on Responses until there is more than the news that
-    /// there will be an answer. A provider that thinks longer than a moment has accepted the request.
+    /// A stream is held back until its first bytes; on Responses until an event after those that only announce a
+    /// response. A provider that thinks longer than a moment has accepted the request.
     pub async fn open(&mut self) -> Result<ReplyStart, ForwardError> {
         let opened = timeout(MAX_HOLD_TIME, async {
             while !self.ended && self.bytes < MAX_HOLD_BYTES && self.parser.waits(self.bytes) {
@@ -246,7 +245,7 @@ impl ReplyTee {
         }
     }
 
-    /// Gives up recording this reply: it is no answer. It can still be passed on.
+    /// Stops recording this reply, which is no answer. It can still be forwarded.
     pub fn give_up(&mut self) -> Option<ExchangeRecorder> {
         self.recorder.take()
     }
@@ -257,7 +256,7 @@ impl ReplyTee {
     ) -> Poll<Option<Result<Frame<Bytes>, ForwardError>>> {
         loop {
             if let Some(recording) = &mut self.recording {
-                // If it failed, that was told where it happened.
+                // A failed recording has reported its own error.
                 let _ = ready!(Pin::new(recording).poll(context));
                 self.recording = None;
             }
@@ -294,7 +293,7 @@ impl ReplyTee {
         if self.parser.is_complete() || self.upstream.is_end_stream() {
             self.record();
         }
-        // Whoever knows the length asks for nothing behind it.
+        // A connection that knows the length does not poll the body after its last byte.
         self.ended = self.upstream.is_end_stream();
     }
 
@@ -311,7 +310,7 @@ impl ReplyTee {
         match self.parser.take() {
             Ok(reply) => self.recording = recorder.record(reply),
             Err(why) => {
-                // Whether the request is asked again is for the one who opens it to say.
+                // The caller of `open` decides whether the request is sent again.
                 let opening = matches!(&self.parser.failed, Some(ReplyError::Failed { .. }));
                 if opening || self.bytes == 0 {
                     self.recorder = Some(recorder)
@@ -352,7 +351,7 @@ struct ReplyParser {
     wire: Wire,
     stream: bool,
     reader: Option<ReplyReader>,
-    /// None if the reply is packed in a way that cannot be read here.
+    /// `None` if the reply has a content coding that cannot be decoded here.
     decoder: Option<StreamDecoder>,
     failed: Option<ReplyError>,
 }
@@ -368,7 +367,8 @@ impl ReplyParser {
             wire,
             stream,
             reader: Some(ReplyReader::new(wire, form)),
-            // What is decoded only at its end would be read too late: a client that knows the length asks for nothing behind it.
+            // A decoder that returns its output only at the end would be too late: a connection that knows the length
+            // does not poll the body after its last byte.
             decoder: ContentCoding::of(headers)
                 .map(StreamDecoder::new)
                 .filter(StreamDecoder::flows),
@@ -388,7 +388,7 @@ impl ReplyParser {
         }
     }
 
-    /// Says whether it is not yet known what this is.
+    /// Says whether the kind of the body is still unknown.
     fn waits(&self, bytes: u64) -> bool {
         if self.failed.is_some() || self.decoder.is_none() {
             return false;
@@ -405,7 +405,7 @@ impl ReplyParser {
         self.reader.as_ref().is_some_and(ReplyReader::is_complete)
     }
 
-    /// Returns the reply if it is whole, or why it is not.
+    /// Returns the complete reply, or the reason that there is none.
     fn take(&mut self) -> Result<infold_wire::Reply, String> {
         if let Some(failed) = &self.failed {
             return Err(told(failed));

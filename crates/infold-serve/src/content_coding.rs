@@ -26,11 +26,11 @@ pub(crate) enum ContentCoding {
 /// reserved for it before a single byte is decoded.
 const MAX_ZSTD_WINDOW_BYTES: u64 = 8 << 20;
 
-/// How much of a coded body is read at a time.
+/// The bytes of a coded body that are read at a time.
 const READ_BYTES: usize = 64 << 10;
 
 impl ContentCoding {
-    /// The coding that headers name; none if it is unknown here.
+    /// Returns the coding that headers name; `None` if it is unknown.
     pub fn of(headers: &HeaderMap) -> Option<ContentCoding> {
         let name = headers.get(CONTENT_ENCODING).map(|it| it.as_bytes());
         let name = name.unwrap_or_default().trim_ascii().to_ascii_lowercase();
@@ -62,11 +62,11 @@ pub(crate) enum StreamDecoder {
     Gzip(Box<write::MultiGzDecoder<Vec<u8>>>),
     Deflate(Box<DeflateWriter>),
     Brotli(Box<DecompressorWriter<Vec<u8>>>),
-    /// All that came: its decoder gives the last of a frame only with its end.
+    /// All bytes so far: the decoder returns the last part of a frame only at its end.
     Zstd(Vec<u8>),
 }
 
-/// No more of a zstd body than this is collected, nor decoded.
+/// The limit of a zstd body, both coded and decoded.
 const MAX_COLLECTED_BYTES: u64 = infold_wire::reply::MAX_REPLY_BYTES;
 
 impl StreamDecoder {
@@ -86,7 +86,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Says whether what is decoded comes with what is coded, and not at its end.
+    /// Says whether decoded bytes are returned as coded ones arrive, and not only at the end.
     pub fn flows(&self) -> bool {
         !matches!(self, StreamDecoder::Zstd(_))
     }

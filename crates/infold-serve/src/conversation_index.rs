@@ -18,19 +18,19 @@ use crate::open_task::OpenTask;
 use crate::parsed_request::{conversation_key, opening_salt};
 use crate::{ConversationError, ConversationName, locked};
 
-/// Finds tasks by conversation keys: in memory what went on lately, on disk (`chains.db`) the rest.
+/// Finds tasks by conversation keys: recent ones in memory, the others on disk (`chains.db`).
 ///
-/// Rows are hints: what the log holds is checked before anything is appended.
+/// Rows are hints: they are checked against the log before anything is appended.
 pub(crate) struct ConversationIndex {
     chains: Mutex<ChainIndex>,
-    /// Where conversations were lately. Most requests continue one of them.
+    /// The places of recent conversations. Most requests continue one of them.
     recent: Cache<Key, (Uuid, Seq)>,
     pending: Mutex<PendingRows>,
     root: PathBuf,
     redacted: Mutex<RedactedCache>,
 }
 
-/// What was redacted, as of the last change of the contexts directory: a redaction comes and goes in it.
+/// The redacted digests as of the last change of the contexts directory, which changes with every redaction.
 #[derive(Default)]
 struct RedactedCache {
     digests: Arc<RedactedDigests>,
@@ -41,13 +41,13 @@ struct RedactedCache {
 /// Clocks of file systems are finer than this.
 const MAX_CLOCK_STEP: Duration = Duration::from_secs(2);
 
-/// Rows that are written in bulk, and before anything looks for them. If they are lost, the log leads on from the rows
-/// that are there.
+/// Rows that are written in bulk, and before any lookup. If they are lost, the log still leads on from the rows that
+/// are there.
 #[derive(Debug, Default)]
 struct PendingRows {
     rows: Vec<(Uuid, Key, Seq)>,
     keys: HashSet<Key>,
-    /// How many batches were ever added, and how many of them are written.
+    /// The numbers of batches that were added and written.
     added: u64,
     written: u64,
 }
@@ -65,17 +65,18 @@ impl PendingRows {
 
 /// The tasks that hold the longest known beginning of a conversation.
 pub(crate) struct KnownPlaces {
-    /// How many messages of the request they hold.
+    /// The number of the request's messages that they hold.
     pub known: usize,
     pub places: Vec<(Uuid, Seq)>,
 }
 
 const MAX_RECENT_KEYS: usize = 64 << 10;
 
-/// How far back from its end a conversation is looked for among the recent ones: a question, tool results.
+/// The number of messages from the end of a conversation at which it is looked for among the recent ones: a question,
+/// tool results.
 const RECENT_LOOK_BACK: usize = 3;
 
-/// The first batches of a task, which tell it from others that begin alike, are written immediately.
+/// The first batches of a task, which distinguish it from others that begin alike, are written immediately.
 const IMMEDIATE_BATCHES: u32 = 4;
 
 const MAX_PENDING_ROWS: usize = 4096;
@@ -101,7 +102,7 @@ impl ConversationIndex {
         })
     }
 
-    /// Finds a conversation among the recent ones, near its end: how many messages are known, and where.
+    /// Finds a recent conversation near its end: the number of known messages, and the place.
     pub fn find_recent(
         &self,
         keys: impl DoubleEndedIterator<Item = Key> + ExactSizeIterator,
@@ -120,7 +121,7 @@ impl ConversationIndex {
         }))
     }
 
-    /// Finds the same without writing anything, also if the file cannot be read: for requests that cannot be recorded.
+    /// Finds the same without writing, even if the file cannot be read: for requests that cannot be recorded.
     pub fn find_read_only(&self, keys: &[Key]) -> Option<KnownPlaces> {
         let mut newest = keys.iter().enumerate().rev();
         let newest = newest.find_map(|(at, key)| Some((at + 1, self.recent.get(key)?)));
@@ -146,7 +147,7 @@ impl ConversationIndex {
         locked(&self.chains).names_of(task)
     }
 
-    /// Returns a name in the form in which it is written: one that was redacted stays so, whatever task is given it and however.
+    /// Returns a name in its stored form: a redacted name stays redacted in every task.
     pub fn stored_name(&self, name: &ConversationName) -> Result<ConversationName, RegistryError> {
         let redacted = name.redacted();
         if locked(&self.chains).is_redacted_name(redacted.text())? {
@@ -156,7 +157,8 @@ impl ConversationIndex {
         }
     }
 
-    /// Returns the digests of what was redacted; none if nothing was. Unless something was, that costs a look at the directory.
+    /// Returns the digests of redacted messages; `None` if there are none. Without redactions this costs one look at
+    /// the directory.
     pub fn redacted(&self) -> Result<Option<Arc<RedactedDigests>>, RegistryError> {
         let changed = std::fs::metadata(&self.root).and_then(|root| root.modified());
         let changed = changed.ok();
@@ -166,14 +168,14 @@ impl ConversationIndex {
                 let age = SystemTime::now().duration_since(*changed);
                 age.is_ok_and(|age| age > MAX_CLOCK_STEP)
             };
-            // Asked before the index is read: a change that comes meanwhile is seen the next time.
+            // The time is read before the index: a change in between is seen the next time.
             cache.changed = changed.filter(is_old);
             cache.digests = Arc::new(locked(&self.chains).redacted()?);
         }
         Ok((!cache.digests.is_empty()).then(|| Arc::clone(&cache.digests)))
     }
 
-    /// Notes what a task says was redacted.
+    /// Adds the redactions of a task.
     pub fn set_redacted(&self, task: Uuid, log: &Log) -> Result<(), ConversationError> {
         let redactions = log.redactions()?;
         locked(&self.chains).set_redacted(task, &redactions)?;
@@ -204,7 +206,7 @@ impl ConversationIndex {
         Ok(())
     }
 
-    /// Indexes rows immediately: whoever has the file writes the rows of all who wait for it.
+    /// Indexes rows immediately: the thread that has the file locked writes the rows of all threads that wait for it.
     pub fn add_now(&self, task: Uuid, rows: &[(Key, Seq)]) -> Result<(), RegistryError> {
         let batch = locked(&self.pending).add(task, rows);
         let mut chains = locked(&self.chains);
@@ -236,7 +238,7 @@ impl ConversationIndex {
     }
 
     fn add_recent(&self, task: Uuid, rows: &[(Key, Seq)]) {
-        // Of a long history only the end is looked for.
+        // Of a long history only the end is looked up.
         let rows = &rows[rows.len().saturating_sub(2 * RECENT_LOOK_BACK)..];
         for (key, seq) in rows {
             self.recent.insert(*key, (task, *seq));
@@ -293,7 +295,7 @@ fn fill(chains: &mut ChainIndex, contexts: &Contexts) {
     }
 }
 
-/// Adds all tasks but those that cannot be read: they could not be continued anyway.
+/// Adds all tasks except unreadable ones, which could not be continued anyway.
 fn add_all_tasks(chains: &mut ChainIndex, contexts: &Contexts) -> Result<(), ConversationError> {
     for task in contexts.tasks()? {
         let rows = match rows_of(contexts, task) {
@@ -314,7 +316,7 @@ fn add_all_tasks(chains: &mut ChainIndex, contexts: &Contexts) -> Result<(), Con
     Ok(chains.filled()?)
 }
 
-/// What the index holds of a task.
+/// The rows of one task in the index.
 #[derive(Default)]
 struct TaskRows {
     names: Vec<String>,
@@ -354,8 +356,8 @@ fn rows_of(contexts: &Contexts, task: Uuid) -> Result<TaskRows, ConversationErro
     Ok(TaskRows { names, keys })
 }
 
-/// Returns what tells the beginning of a task from others with the same words: for each of its first frames, as requests may have
-/// been repeated with another model or other tools before one was answered.
+/// Returns the salts that distinguish the beginning of a task from others with the same words: one for each of its
+/// first frames, as requests may have been repeated with another model or other tools before one was answered.
 fn opening_salts(
     log: &Log,
     name: Option<&ConversationName>,

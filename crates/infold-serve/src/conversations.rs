@@ -53,28 +53,28 @@ pub struct Conversations {
     pub(crate) core: Arc<Core>,
 }
 
-/// What all exchanges share. Nothing in it would be missed after a restart.
+/// The state that all exchanges share. None of it has to survive a restart.
 pub(crate) struct Core {
     pub contexts: Contexts,
-    /// Set when the search index is not to be filled any more; locked while it is being filled.
+    /// Set when the search index must not be filled any more; locked while it is being filled.
     pub is_search_ended: Arc<Mutex<bool>>,
     pub config: Arc<Config>,
     pub metrics: Arc<Metrics>,
     pub events: LiveEvents,
     pub background: BackgroundQueue,
-    /// What finds a task.
+    /// Finds the task of a conversation.
     pub index: ConversationIndex,
-    /// How to fold for a model.
+    /// The fold rules of each model.
     pub rules: Arc<ModelRules>,
-    /// Who owns open tasks.
+    /// The open tasks.
     pub pool: Arc<TaskPool>,
     pub digests: DigestCache,
     frames: FrameCache,
-    /// Which tools models may see; none shows all.
+    /// The tools that models may see; `None` shows all.
     pub tool_policy: Option<ToolPolicy>,
     /// Keeps the files of a workspace, if one is configured.
     pub checkpoints: Option<Arc<WorkspaceCheckpoints>>,
-    /// Providers and models that refused the tools for looking up what is hidden.
+    /// The providers and models that refused the tools for looking up hidden messages.
     pub lookups_refused: Mutex<BTreeSet<(String, String)>>,
     /// Conversations that begin alike are placed one after another.
     opening_locks: [Mutex<()>; OPENING_LOCKS],
@@ -83,7 +83,7 @@ pub(crate) struct Core {
 
 const OPENING_LOCKS: usize = 64;
 
-/// What is known of frames: clients send the same ones each time.
+/// A cache of frames (instructions and tools), because clients send the same ones with each request.
 pub(crate) struct FrameCache {
     /// The tokens of instructions and tools, by a hash of their bytes.
     tokens: Cache<u128, u64>,
@@ -93,10 +93,10 @@ pub(crate) struct FrameCache {
 
 const MAX_CACHED_FRAMES: usize = 4096;
 
-/// Shorter names of sessions are replaced only where they stand alone.
+/// Shorter session names are replaced only where they stand alone.
 const MIN_DISTINCT_NAME_BYTES: usize = 6;
 
-/// What came of a call before it is sent.
+/// A call that was accepted and can be sent.
 pub struct AcceptedCall {
     /// The request to send.
     pub outgoing: OutgoingBody,
@@ -104,13 +104,13 @@ pub struct AcceptedCall {
     pub exchange: Exchange,
 }
 
-/// How far a call has come.
+/// The progress of a call.
 pub(crate) enum CallStage {
     Received,
     Parsed(Box<ParsedRequest>),
-    /// Its task is known, and new messages are recorded.
+    /// The task of the call is known, and its new messages are recorded.
     Placed(Box<Exchange>),
-    /// It can be sent.
+    /// The call can be sent.
     Ready(OutgoingBody, Box<Exchange>),
 }
 
@@ -120,15 +120,15 @@ pub(crate) const MAX_INLINE_BYTES: u64 = 16 << 10;
 /// Whether the calling thread may block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blocking {
-    /// It is an async thread: wait for nothing.
+    /// The calling thread is async and must not block.
     Forbidden,
     Allowed,
 }
 
-/// Why a call could not be recorded or folded. It is passed on untouched then.
+/// The reason that a call could not be recorded or folded. It is then forwarded unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ConversationError {
-    /// The request cannot be recorded: the provider will say what is wrong with it, if anything is.
+    /// The request cannot be recorded: the provider will report the error, if there is one.
     #[error("{0}")]
     Request(String),
     /// The policy for tools forbids it, or cannot be applied to it.
@@ -236,7 +236,7 @@ impl Conversations {
         Ok(done)
     }
 
-    /// Runs work that needs the locks of several tasks, and releases those that are open here.
+    /// Runs work that needs the locks of several tasks, and releases those that are open in this server.
     pub fn with_released<T>(
         &self,
         work: impl FnMut() -> Result<T, TaskError>,
@@ -258,7 +258,7 @@ impl Conversations {
         self.core.write_out();
     }
 
-    /// Recognises the conversation of a call, records what is new, and folds it if that is due.
+    /// Recognises the conversation of a call, records its new messages, and folds it if that is due.
     pub fn accept(&self, call: &ModelCall) -> Result<AcceptedCall, ConversationError> {
         match self.advance(call, CallStage::Received, Blocking::Allowed)? {
             CallStage::Ready(outgoing, exchange) => Ok(AcceptedCall {
@@ -396,7 +396,7 @@ impl Core {
             members.push(("messages", Cow::Owned(list)));
         }
         for (name, bytes) in &mut members {
-            // What is said to the model is recorded as it is.
+            // Prompts are recorded unchanged.
             if !is_prompt(name.as_bytes()) {
                 // The name counts too: a member of the request itself may be a credential.
                 let name = infold_wire::quote(name);
@@ -430,7 +430,7 @@ impl Core {
         if stored == name {
             return Ok(());
         }
-        // A short name stands in other texts by chance.
+        // A short name may occur in other texts by chance.
         let is_distinct = session.len() >= MIN_DISTINCT_NAME_BYTES;
         let mut find = |text: &str| {
             let found = text.match_indices(session.as_str());
@@ -449,7 +449,7 @@ impl Core {
         Ok(())
     }
 
-    /// Writes the conversation index, and forces onto the disk what closed tasks wrote.
+    /// Writes the conversation index, and syncs the writes of closed tasks to disk.
     fn write_out(&self) {
         if let Err(error) = self.index.flush() {
             self.pool.report(&error.into());

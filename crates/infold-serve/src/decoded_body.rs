@@ -1,4 +1,4 @@
-//! The body of a provider's answer without the content coding that nobody asked for.
+//! The body of a provider's answer, decoded if it came with a content coding that was not requested.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,9 +17,9 @@ struct DecodedBody {
     ended: bool,
 }
 
-/// Returns an answer as it was before it was coded; the name of the coding if that is unknown here.
+/// Returns an answer without its content coding; fails with the name of an unknown coding.
 ///
-/// Replies that must be read are asked for as they are, but not every server looks at that.
+/// Replies that are parsed are requested without a coding, but not every server respects that.
 pub(crate) fn decoded(mut answer: ForwardResponse) -> Result<ForwardResponse, String> {
     match ContentCoding::of(&answer.headers) {
         Some(ContentCoding::Identity) => Ok(answer),

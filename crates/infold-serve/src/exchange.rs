@@ -1,4 +1,4 @@
-//! One request under way: folded to fit, and folded harder if the provider refuses it.
+//! One request in progress: folded to fit, and folded further if the provider refuses it.
 
 mod sent;
 
@@ -27,7 +27,7 @@ use crate::tool_policy::RequestTools;
 use crate::{ModelCall, OutgoingBody};
 use sent::SentSize;
 
-/// A request under way, from its placement in a task until its reply is recorded or has failed.
+/// A request in progress, from its placement in a task until its reply is recorded or has failed.
 ///
 /// Its methods read and write files: they are called from threads that may block.
 pub struct Exchange {
@@ -36,24 +36,24 @@ pub struct Exchange {
     pub(crate) task: Uuid,
     /// The last message of the request.
     pub(crate) last: Seq,
-    /// The window before the provider refused anything as too long.
+    /// The window before any refusal as too long.
     window: u64,
     /// The client asks for a window of a million tokens.
     pub(crate) long_context: bool,
-    /// How to fold, narrowed each time the provider refuses the request as too long.
+    /// The fold rule, narrowed each time the provider refuses the request as too long.
     pub(crate) rule: Option<ModelRule>,
     pub(crate) sent: SentSize,
-    /// How often the provider refused the request as too long.
+    /// The number of refusals as too long.
     refusals: u32,
     /// Steps folded because of that: the task's last step before, and after.
     retry_folds: Vec<(Option<EventId>, Option<EventId>)>,
-    /// The window that the provider named. It is believed once a shorter request was answered.
+    /// The window that the provider named. It is trusted once a shorter request was answered.
     pub(crate) named_window: Option<u64>,
-    /// The tools that are offered for looking up what is hidden, and what came of them.
+    /// The tools that are offered for looking up hidden messages, and the results of their calls.
     pub(crate) lookups: Option<Lookups>,
-    /// What the policy for tools does to the request, if there is one.
+    /// The changes by the tool policy, if there is one.
     pub(crate) tools: Option<RequestTools>,
-    /// What it shows of the state of its task, if it shows anything.
+    /// The texts that are shown of the state of the task, if any.
     context: Option<InjectedContext>,
     /// The provider refused a request with those tools: it is sent without them.
     pub(crate) lookups_refused: bool,
@@ -61,7 +61,7 @@ pub struct Exchange {
     pub(crate) fell_back: bool,
 }
 
-/// How often more is folded because the provider refused a request as too long.
+/// The number of further folds because the provider refused a request as too long.
 const MAX_REFUSALS: u32 = 3;
 
 impl Exchange {
@@ -87,7 +87,7 @@ impl Exchange {
         }
     }
 
-    /// Makes the request fit and returns what to send; none if that would block and must not.
+    /// Makes the request fit and returns the body to send; `None` if that would block and must not.
     pub(crate) fn begin(
         &mut self,
         call: &ModelCall,
@@ -95,7 +95,7 @@ impl Exchange {
         blocking: Blocking,
     ) -> Result<Option<OutgoingBody>, ConversationError> {
         let (core, parsed) = (Arc::clone(&self.core), &self.parsed);
-        // A provider of another wire is not told of the client's beta headers.
+        // The client's beta headers are not sent to a provider of another wire.
         self.long_context = (call.long_context || parsed.params.long_context)
             && !crate::translate::is_translated(call);
         let cached = core
@@ -157,7 +157,7 @@ impl Exchange {
         self.task
     }
 
-    /// Returns the model that is asked.
+    /// Returns the model of the request.
     pub fn model(&self) -> &str {
         &self.parsed.model
     }
@@ -167,7 +167,7 @@ impl Exchange {
         self.parsed.stream
     }
 
-    /// Returns what an error without explanation means, by the size of the request.
+    /// Returns the meaning of an unexplained error, by the size of the request.
     pub fn explain(&self, trouble: ProviderError) -> ProviderError {
         trouble.explain(RequestSize {
             tokens: self.sent.after,
@@ -205,7 +205,7 @@ impl Exchange {
         Ok(self.unfolded_tokens(open, rule)?.1 <= rule.profile.window)
     }
 
-    /// Returns the tokens of the whole conversation: as we count, and as the model does.
+    /// Returns the tokens of the whole conversation: as we count them, and as the model does.
     fn unfolded_tokens(
         &self,
         open: &OpenTask,
@@ -215,8 +215,8 @@ impl Exchange {
         Ok((counted, (counted as f64 * rule.aim.factor).ceil() as u64))
     }
 
-    /// The provider refused the request as too long, or for a quirk: adapts, and returns what to send instead; none if no more
-    /// can be done.
+    /// Adapts a request that the provider refused as too long, or for a quirk, and returns the body to send instead;
+    /// `None` if nothing more can be done.
     pub fn adapt(
         &mut self,
         call: &ModelCall,
@@ -264,7 +264,7 @@ impl Exchange {
         Ok(outgoing.filter(|outgoing| outgoing.len() < refused_bytes))
     }
 
-    /// The provider answers: what was folded for it stays folded, whatever becomes of the answer.
+    /// The provider accepted the request: its folds stay, whatever happens to the reply.
     pub fn accepted(&mut self) {
         self.retry_folds.clear();
         if self.lookups_refused {
@@ -273,8 +273,8 @@ impl Exchange {
         }
     }
 
-    /// Undoes what was folded because the provider refused the request as too long, since that did not help. Steps that others
-    /// made since stay, and so does what lies beneath them.
+    /// Undoes the folds made because the provider refused the request as too long, since they did not help. Steps that
+    /// were taken since stay, and so do the folds beneath them.
     fn undo_retry_folds(&mut self, open: &mut TaskLease) -> Result<(), ConversationError> {
         for (before, after) in std::mem::take(&mut self.retry_folds).into_iter().rev() {
             if open.log().state().step() != after {
@@ -288,7 +288,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Remembers what was folded because the provider refused the request as too long.
+    /// Remembers the fold made because the provider refused the request as too long.
     fn remember_retry_fold(&mut self, before: Option<EventId>, open: &OpenTask) {
         let after = open.log().state().step();
         if self.refusals > 0 && before != after {
@@ -307,7 +307,7 @@ impl Exchange {
         self.record_failure(&mut open, why)
     }
 
-    /// Folds if that is due. An old request that comes again and has to be folded gets a task of its own.
+    /// Folds if that is due. An old request that is repeated and has to be folded gets its own task.
     pub(crate) fn fit(
         &mut self,
         call: &ModelCall,
@@ -316,7 +316,7 @@ impl Exchange {
     ) -> Result<Option<OutgoingBody>, ConversationError> {
         let mut summary = None;
         let fitted = self.fit_with(call, open, blocking, &mut summary);
-        // What was paid for is recorded, whatever came of it.
+        // The summary was paid for, so its usage is recorded even if the fold failed.
         let unused = summary
             .into_iter()
             .flat_map(RecordedSummary::unrepeated_usage);
@@ -339,7 +339,8 @@ impl Exchange {
             return Ok(Some(OutgoingBody::untouched(&call.body)));
         };
         let core = Arc::clone(&self.core);
-        // What is shown at the end is not there yet, or may be folded away with its message and shown again.
+        // The changing text at the end of the last message counts in addition: it is not there yet, or may be folded
+        // away with its message and shown again.
         let folding = self.rule_for_folding(&rule);
         let may_block = blocking == Blocking::Allowed;
         loop {
@@ -388,7 +389,7 @@ impl Exchange {
                     let mut slow = RecordedSummary::new(summarizer);
                     open.is_preparing = true;
                     self.remember_retry_fold(step_before, &open);
-                    // Others use the task while the summary is written.
+                    // Other requests can use the task while the summary is written.
                     drop(open);
                     core.publish_folding(self.task, fold);
                     let written = core.write_summary(self.task, &fold.aim, &mut slow);

@@ -99,7 +99,7 @@ impl ExchangeRecorder {
                 (recorder, None)
             }
             Ok((recorder, None)) => (recorder, None),
-            // It panicked, and took the exchange with it.
+            // The closure panicked, and dropped the exchange.
             Err(_) => {
                 metrics.failed(what);
                 let gone = ExchangeRecorder {
@@ -132,7 +132,7 @@ impl ExchangeRecorder {
         None
     }
 
-    /// Nobody is left to hear the reply that had begun.
+    /// Records that the client disconnected during the reply.
     pub fn left(mut self) {
         self.metrics.disconnected();
         self.failed(CLIENT_LEFT);
@@ -149,7 +149,7 @@ impl ExchangeRecorder {
         };
         self.metrics.replied(false);
         tracing::info!(task = %exchange.task(), "no reply was recorded");
-        // Whoever says why may repeat a key.
+        // The error text may repeat a key.
         let why = self.keys.taken_out_of(why);
         let metrics = Arc::clone(&self.metrics);
         let mut fail = move || {
@@ -184,7 +184,7 @@ impl Exchange {
         self.record_refusals()?;
         let mut lookups = self.lookups.as_ref().and_then(Lookups::take);
         if let Some(lookups) = &mut lookups {
-            // The client is told of all requests together; each is recorded by itself.
+            // The client gets the sum of all requests; each is recorded separately.
             reply.usage = lookups.usages.pop();
             let mut open = core.pool.lease(self.task)?;
             self.record_earlier_usage(&mut open, &lookups.usages)?;
@@ -219,14 +219,14 @@ impl Exchange {
                 self.append_reply(&mut open, &reply, &digests, lookups)?;
             }
             _ if self.is_recorded(&mut open, &digests)? => purpose = Purpose::Nothing,
-            // No client went on from the reply that is there, and whoever asked again got this one.
+            // No client continued from the recorded reply, and the client that repeated the request got this one.
             continuation if continuation == Continuation::Reply || self.is_only_exchange() => {
                 let before = last_sent(open.log(), self.last)?;
                 rewind(&mut open, self.last, before)?;
                 self.append_reply(&mut open, &reply, &digests, lookups)?;
             }
-            // The conversation went on without it. It is kept beside the path: if a client continues it, it becomes a task of
-            // its own.
+            // The conversation continued without this reply. It is recorded beside the path: if a client continues it,
+            // it becomes a task of its own.
             _ => {
                 let target = Target::Message(self.last.get());
                 open.writer.rewind(Side::To, target)?;
@@ -306,7 +306,7 @@ impl Exchange {
         });
         self.core.publish(open.id, "usage", event.to_string());
         let core = &self.core;
-        // What was looked up is part of what was reported, and not of what was counted.
+        // The lookups are part of the reported tokens, but not of the counted ones.
         if !has_lookups && core.rules.is_learning_due(&report.provider, &report.model) {
             let factor = rule.map_or(1.0, |rule| rule.aim.factor);
             core.background.learn(report, (self.sent.counted, factor));
@@ -388,7 +388,7 @@ fn open_folds(open: &mut TaskLease) -> Result<(), ConversationError> {
             Item::Run(_) => None,
         });
         let masks = shown.all_masks().map(|(_, _, mask)| mask.id);
-        // Opening a fold may show others that it had hidden.
+        // Opening a fold may reveal other folds that it had hidden.
         let Some(fold) = folds.chain(masks).next() else {
             break;
         };
@@ -398,9 +398,9 @@ fn open_folds(open: &mut TaskLease) -> Result<(), ConversationError> {
     Ok(())
 }
 
-/// Runs work on this thread; returns none if it panicked. The request goes on without it.
+/// Runs work on this thread; returns `None` if it panicked. The request continues without it.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
-    // What it owned is dropped; what is behind mutexes is checked when it is used.
+    // The closure's own values are dropped; state behind mutexes is checked when it is used.
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 

@@ -1,4 +1,4 @@
-//! What headers decide: which requests are let in, and which headers go on.
+//! Header rules: which requests are accepted, and which headers are forwarded.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use infold_provider::{Endpoint, Secret, percent_decode};
 use infold_wire::request_options::is_long_context_beta;
 
-/// Where keys stand, on any wire.
+/// The headers that hold keys, on any wire.
 pub(crate) const KEYS: [HeaderName; 4] = [
     AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
@@ -46,9 +46,9 @@ fn named(headers: &HeaderMap) -> Vec<String> {
     names.filter(|name| !usual(name)).collect()
 }
 
-/// Returns the headers of a client that go to the provider.
+/// Returns the client's headers that are forwarded to the provider.
 ///
-/// `reads` says that the reply is to be read on its way: then it is asked for as it is.
+/// If `reads`, the reply is parsed here, and is requested without content coding.
 pub(crate) fn outward(
     headers: &HeaderMap,
     uri: &Uri,
@@ -83,7 +83,7 @@ pub(crate) fn inward(headers: &HeaderMap) -> HeaderMap {
     let named = named(headers);
     let mut out = HeaderMap::with_capacity(headers.len() + 4);
     for (name, value) in headers {
-        // Who may read it across sites is not for the provider to say, nor where else we are.
+        // The provider must not decide which sites may read the reply, nor announce other addresses of this server.
         let text = name.as_str();
         let not_theirs = text == "alt-svc"
             || text.starts_with("x-infold-")
@@ -149,7 +149,7 @@ impl ClientKeys {
     }
 }
 
-/// Says whether a client has a key of its own, and not only something in its place.
+/// Says whether a client has a key of its own, not a placeholder.
 fn has_key(headers: &HeaderMap, uri: &Uri, token: Option<&AccessToken>) -> bool {
     let real = |value: &HeaderValue| {
         !is_placeholder(key(value.as_bytes())) && !token.is_some_and(|token| token.is_in(value))
@@ -207,7 +207,7 @@ pub(crate) struct AccessPolicy {
 #[derive(Clone, Debug)]
 pub(crate) struct AccessToken(Secret);
 
-/// Why a request is not admitted.
+/// The reason that a request is not admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AccessDenied {
     pub status: StatusCode,
@@ -234,10 +234,10 @@ impl AccessPolicy {
         self.token.as_ref()
     }
 
-    /// Lets a request in, or says why not.
+    /// Admits a request, or returns the reason that it is refused.
     ///
-    /// `keyed` says that the provider's key is ours: then the token may stand where clients
-    /// have a key.
+    /// If `keyed`, the provider's key comes from our configuration: then the token may be in the headers in which
+    /// clients send a key.
     pub fn admit<B>(&self, request: &Request<B>, keyed: bool) -> Result<(), AccessDenied> {
         let headers = request.headers();
         if [Method::TRACE, Method::CONNECT].contains(request.method()) {
@@ -270,7 +270,7 @@ impl AccessPolicy {
         }
     }
 
-    /// Refuses what a page of another site asks for.
+    /// Refuses requests from pages of other sites.
     fn same_site(&self, headers: &HeaderMap) -> Result<(), AccessDenied> {
         let ours = |origin: &HeaderValue| {
             let text = origin.to_str().unwrap_or_default();
@@ -325,7 +325,7 @@ impl AccessPolicy {
 }
 
 impl AccessToken {
-    /// Says whether a header has the token, as it is or behind `Bearer`.
+    /// Says whether a header holds the token, bare or behind `Bearer`.
     pub fn is_in(&self, value: &HeaderValue) -> bool {
         self.is(key(value.as_bytes()))
     }
@@ -333,7 +333,7 @@ impl AccessToken {
     /// Says whether this is the token.
     pub fn is(&self, given: &[u8]) -> bool {
         let own = self.0.reveal().as_bytes();
-        // How long it takes must not tell how much of it is right.
+        // The comparison takes the same time however much of the token is right.
         let differ = given
             .iter()
             .zip(own)
@@ -342,7 +342,7 @@ impl AccessToken {
     }
 }
 
-/// A key as it stands in a header, without the name of its scheme.
+/// Returns the key in a header value, without the name of its scheme.
 pub(crate) fn key(value: &[u8]) -> &[u8] {
     let value = value.trim_ascii();
     let schemes: [&[u8]; 2] = [b"bearer ", b"basic "];

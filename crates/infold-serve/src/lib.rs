@@ -1,4 +1,4 @@
-//! The proxy: stands between an agent and its model, records the conversation, and folds it to fit.
+//! The proxy between an agent and its model: records the conversation, and folds it to fit.
 
 mod server;
 mod route;
@@ -52,7 +52,7 @@ pub use upstream::{Upstream, UpstreamError, Upstreams};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex, also after a panic: what these mutexes hold is checked when it is used.
+/// Locks a mutex, also after a panic: the data in these mutexes is checked when it is used.
 fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

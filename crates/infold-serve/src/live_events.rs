@@ -1,4 +1,4 @@
-//! Live events: tells watchers what happens to tasks.
+//! Live events about tasks for watchers.
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ pub struct LiveEvent {
 
 /// Publishes live events.
 ///
-/// Publishing never waits for a reader: one that is slow misses some, and is told so.
+/// Publishing never waits for a reader: a slow one misses events, and is notified of that.
 #[derive(Clone, Debug)]
 pub struct LiveEvents {
     sender: broadcast::Sender<Option<Arc<LiveEvent>>>,
 }
 
-/// How many changes wait for a slow reader.
+/// The number of changes that are queued for a slow reader.
 const WAITING: usize = 1024;
-/// How many may read at a time.
+/// The number of concurrent readers.
 const READERS: usize = 256;
 
 impl LiveEvents {
@@ -35,13 +35,13 @@ impl LiveEvents {
         "task", "message", "folding", "fold", "step", "usage", "failure",
     ];
 
-    /// Tells of a change.
+    /// Publishes a change.
     pub fn publish(&self, change: LiveEvent) {
         // There may be no listener.
         let _ = self.sender.send(Some(Arc::new(change)));
     }
 
-    /// Ends what all readers read: the server stops.
+    /// Ends the streams of all readers: the server stops.
     pub fn end(&self) {
         let _ = self.sender.send(None);
     }
@@ -69,7 +69,7 @@ pub struct EventListener(broadcast::Receiver<Option<Arc<LiveEvent>>>);
 pub enum LiveItem {
     /// A change.
     Event(Arc<LiveEvent>),
-    /// So many changes were missed.
+    /// The number of changes that were missed.
     Missed(u64),
 }
 

@@ -1,4 +1,4 @@
-//! Tools that look up what is folded away, which the model is offered and the proxy answers.
+//! Tools for looking up folded messages, which the model is offered and the proxy answers.
 
 mod answer;
 mod form;
@@ -22,7 +22,8 @@ use crate::tool_policy::RequestTools;
 use crate::{ModelCall, OutgoingBody, locked};
 pub(crate) use send::retry_without_lookups;
 
-/// The calls of one reply that do not reach the client: of tools that are offered beside its own, and those that a policy refuses.
+/// The calls of one reply that do not reach the client: of tools that the proxy offers, and of tools that a policy
+/// refuses.
 #[derive(Clone)]
 pub(crate) struct Lookups {
     pub task: Uuid,
@@ -35,21 +36,21 @@ pub(crate) struct Lookups {
     pub record: Arc<Mutex<LookupRecord>>,
 }
 
-/// What was looked up for one reply.
+/// The lookups for one reply.
 #[derive(Debug, Default)]
 pub(crate) struct LookupRecord {
-    /// What was said between the request and the client's tool results: replies, results, and the last reply. Empty if nothing
-    /// was looked up.
+    /// The messages between the request and the client's tool results: replies, results, and the last reply. Empty if
+    /// there was no lookup.
     pub messages: Vec<Vec<u8>>,
-    /// Results that belong to those of the client's own calls.
+    /// Lookup results that belong with the results of the client's own calls.
     pub results: Vec<PendingResult>,
     /// The usage of each request, the last one included.
     pub usages: Vec<TokenUsage>,
     /// Calls that were refused.
     pub refusals: Vec<RefusalLine>,
-    /// So many characters of results still have room.
+    /// The characters of results that still have room.
     pub room: usize,
-    /// The provider refused what was looked up: the reply is recorded as the client has it.
+    /// The provider refused the lookups: the reply is recorded as the client has it.
     pub is_refused: bool,
 }
 
@@ -84,7 +85,7 @@ impl Lookups {
         })
     }
 
-    /// Takes what was recorded, if anything was looked up.
+    /// Takes the record, if there were lookups.
     pub fn take(&self) -> Option<LookupRecord> {
         let record = std::mem::take(&mut *locked(&self.record));
         (record.is_refused || !record.messages.is_empty()).then_some(record)
@@ -123,8 +124,8 @@ impl Core {
         set.is_some_and(|set| set.value)
     }
 
-    /// Returns the name of the tool by which the model can read what is folded away for this request: the client's, or ours, which
-    /// is offered with the fold.
+    /// Returns the name of the tool by which the model can read folded messages in this request: the client's, or ours,
+    /// which is offered with the fold.
     pub fn recall_tool(&self, call: &ModelCall, parsed: &ParsedRequest) -> Option<String> {
         let own = infold::recall::offered_tool(&parsed.params.tool_names);
         own.map(str::to_owned).or_else(|| {
@@ -148,7 +149,7 @@ impl Core {
             || recalls.any(|(_, recall)| recall.source.is_none())
     }
 
-    /// Returns the size of a frame with the tools, if they are offered.
+    /// Returns the size of a frame, with the lookup tools if they are offered.
     pub fn frame_with_lookups(&self, frame: Size, log: &Log) -> Size {
         let bytes = LookupOffer::BYTES * u64::from(self.offers_lookups(log));
         Size {

@@ -1,6 +1,6 @@
-//! The history as tools and resources of the Model Context Protocol: what is folded away is found and read again.
+//! The history as tools and resources of the Model Context Protocol, for finding and reading folded messages.
 //!
-//! Only `adapter` knows the protocol's types; the rest takes texts and returns texts.
+//! Only `adapter` knows the protocol's types; the other modules take texts and return texts.
 
 mod scope;
 mod caller;

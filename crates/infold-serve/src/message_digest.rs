@@ -1,4 +1,4 @@
-//! Digests of messages, by which conversations are recognised, and those of a task's path.
+//! Digests of messages, by which conversations are recognised, and of a task's path.
 
 use infold_log::{Role, Seq, Span};
 use infold_store::{Log, LogError};
@@ -6,7 +6,7 @@ use infold_wire::digest::{self, Digest};
 use infold_wire::{Message, MessageError, secrets};
 use memchr::memmem;
 
-/// What is known of a message for recognising it.
+/// The properties by which a message is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageDigest {
     /// The digest of its content; none if no client would send it back.
@@ -29,13 +29,13 @@ pub(crate) struct DigestPath {
     pieces: OutputPieces,
 }
 
-/// The pieces of the model's last output, which may go on. They are joined once, at their present end.
+/// The pieces of the model's last output, which may continue. They are joined once, at their present end.
 #[derive(Debug, Default)]
 struct OutputPieces {
     bodies: Vec<Vec<u8>>,
-    /// How many of them have content.
+    /// The number of pieces with content.
     count: usize,
-    /// Some came since they were joined.
+    /// Pieces were added since they were joined.
     has_grown: bool,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn join_pieces(pieces: &[&[u8]], redacts: bool) -> Result<Option<Dige
 }
 
 impl DigestPath {
-    /// Returns the part up to a message that ends its output: what a fork from there begins with.
+    /// Returns the digests up to a message that ends its output: the beginning of a fork from there.
     pub fn up_to(&self, seq: Seq) -> DigestPath {
         let count = self.digests.partition_point(|(at, _)| *at <= seq);
         let path = self.path.iter().filter(|run| run.from() <= seq);
@@ -100,8 +100,8 @@ impl DigestPath {
         }
     }
 
-    /// Brings the digests up to date with the log and returns them. Reads only what was appended since, unless the path
-    /// changed before its end.
+    /// Brings the digests up to date with the log and returns them. Reads only the messages appended since, unless the
+    /// path changed before its end.
     pub fn follow(&mut self, log: &Log) -> Result<&[(Seq, Digest)], LogError> {
         if let Err(error) = self.extend(log) {
             // A part of the digests would pass for all of them.

@@ -69,7 +69,7 @@ const ADDED: [Duration; 12] = [
     Duration::from_secs(10),
 ];
 
-/// Counts by name; what is counted so is rare.
+/// Counters by name, for rare events.
 #[derive(Debug, Default)]
 struct NamedCounters(Mutex<BTreeMap<&'static str, u64>>);
 
@@ -103,13 +103,13 @@ impl Metrics {
         self.took.add(&TOOK, took);
     }
 
-    /// Counts a request as under way until what is returned is dropped.
+    /// Counts a request as in progress until the returned value is dropped.
     pub fn begin(self: &Arc<Metrics>) -> InFlight {
         self.in_flight.fetch_add(1, Relaxed);
         InFlight(Arc::clone(self))
     }
 
-    /// Counts what we added to the time of a request.
+    /// Adds the time that the proxy added to a request.
     pub fn added(&self, took: Duration) {
         self.added.add(&ADDED, took);
     }
@@ -152,7 +152,7 @@ impl Metrics {
         self.recalls.fetch_add(excerpts, Relaxed);
     }
 
-    /// Counts calls of the tools that look up what is folded away.
+    /// Counts calls of the tools that look up folded messages.
     pub fn looked_up(&self, calls: u64) {
         self.lookups.fetch_add(calls, Relaxed);
     }
@@ -163,12 +163,12 @@ impl Metrics {
         count.fetch_add(1, Relaxed);
     }
 
-    /// Counts a client that left before its reply was whole.
+    /// Counts a client that disconnected before its reply was complete.
     pub fn disconnected(&self) {
         self.disconnects.fetch_add(1, Relaxed);
     }
 
-    /// All of it, as Prometheus reads it.
+    /// Returns all metrics in the text format of Prometheus.
     pub fn render(&self) -> String {
         let mut out = String::new();
         self.render_requests(&mut out);

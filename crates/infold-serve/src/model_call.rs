@@ -15,7 +15,7 @@ use crate::proxy::ProxiedRequest;
 use crate::route::Destination;
 use crate::{IncomingBody, headers};
 
-/// So much of a body is looked at.
+/// The bytes of a body that are searched.
 const MAX_SEARCHED_BYTES: u64 = 256 << 10;
 
 /// Texts that agents put before their working directory.
@@ -34,15 +34,15 @@ pub struct ModelCall {
     pub wire: Wire,
     /// The model, where the path names it (Gemini); else the body does.
     pub model: Option<String>,
-    /// Whether the reply streams, where the path says so (Gemini); else the body does.
+    /// Whether the reply streams, if the path decides that (Gemini); else the body does.
     pub stream: Option<bool>,
     /// Its headers ask for a window of a million tokens.
     pub long_context: bool,
-    /// The program that makes it, if it is known.
+    /// The program that makes the call, if known.
     pub agent: Option<String>,
     /// The name of the conversation, if its header or path has one.
     pub name: Option<ConversationName>,
-    /// Where it goes.
+    /// The provider that the call goes to.
     pub provider: Arc<Provider>,
     /// The request itself.
     pub body: IncomingBody,
@@ -61,7 +61,7 @@ pub enum ConversationName {
 pub(crate) const GIVEN_PREFIX: &str = "given ";
 
 impl ConversationName {
-    /// Returns the key under which it is indexed.
+    /// Returns the key under which the name is indexed.
     pub(crate) fn key(&self) -> String {
         match self {
             ConversationName::Given(name) => format!("{GIVEN_PREFIX}{name}"),
@@ -69,7 +69,7 @@ impl ConversationName {
         }
     }
 
-    /// Returns it in the form in which redacted names are kept.
+    /// Returns the name in the form in which redacted names are recorded.
     pub(crate) fn redacted(&self) -> ConversationName {
         match self {
             ConversationName::Given(name) => ConversationName::Given(redacted_name(name)),
@@ -77,7 +77,7 @@ impl ConversationName {
         }
     }
 
-    /// Says whether it is among indexed names, as it is or redacted.
+    /// Says whether the name is among indexed names, plain or redacted.
     pub(crate) fn is_among(&self, names: &[String]) -> bool {
         names.contains(&self.key()) || names.contains(&self.redacted().key())
     }
@@ -87,7 +87,7 @@ impl ConversationName {
         matches!(self, ConversationName::Given(_))
     }
 
-    /// Returns the task type that stands for it in a task's metadata.
+    /// Returns the task type that represents the name in a task's metadata.
     pub(crate) fn task_type(&self) -> &'static str {
         match self {
             ConversationName::Given(_) => "named",

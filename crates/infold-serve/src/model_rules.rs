@@ -1,4 +1,4 @@
-//! How to fold for each model: profile, aim and quirks, worked out once and renewed as they age.
+//! The fold rules of each model: profile, settings and quirks, computed once and renewed as they age.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use infold_store::{Contexts, Quirks, Usage};
 
 use crate::{ConversationError, locked};
 
-/// The rules of the models that were asked for.
+/// The rules of the models that were used.
 pub(crate) struct ModelRules {
     contexts: Contexts,
     config: Arc<Config>,
@@ -22,15 +22,15 @@ pub(crate) struct ModelRules {
     learned: Mutex<HashMap<(String, String), Instant>>,
 }
 
-/// A provider, its model, and whether a long context is asked for.
+/// A provider, its model, and whether a long context is requested.
 type RuleKey = (String, String, bool);
 
-/// How to fold for a model.
+/// The rule for folding for a model.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelRule {
     pub profile: Profile,
     pub aim: Aim,
-    /// What the provider demands of messages beside its API.
+    /// The provider's demands on messages that go beyond its API.
     pub quirks: Quirks,
 }
 
@@ -38,17 +38,17 @@ struct CachedRule {
     rule: Arc<ModelRule>,
     since: Instant,
     window: WindowOrigin,
-    /// A thread is working it out again.
+    /// A thread is computing the rule again.
     is_renewing: bool,
 }
 
-/// Where the window of a rule comes from.
+/// The origin of a rule's window.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WindowOrigin {
     Configured,
     /// From the model's server, or the table of models.
     Known,
-    /// The server was asked and did not say: it may load the model with the first request.
+    /// The server's answer had no window: it may load the model with the first request.
     Guessed,
 }
 
@@ -72,8 +72,8 @@ impl CachedRule {
         !self.is_renewing && self.since.elapsed() > max_age
     }
 
-    /// Replaces the rule. What was learned stays, and so does a known window: a server that is gone or has unloaded the model
-    /// knows no better.
+    /// Replaces the rule. Learned values stay, and so does a known window: a server that stopped or unloaded the model
+    /// does not know it any more.
     fn renew(&mut self, again: Result<(ModelRule, WindowOrigin), ConversationError>) {
         (self.since, self.is_renewing) = (Instant::now(), false);
         let Ok((mut rule, window)) = again else {
@@ -88,7 +88,7 @@ impl CachedRule {
     }
 }
 
-/// Returns the name under which the window of a model is remembered if a long context was asked for.
+/// Returns the name under which the window of a model with a long context is recorded.
 pub(crate) fn long_context_name(model: &str) -> String {
     format!("{model}[1m]")
 }
@@ -168,7 +168,7 @@ impl ModelRules {
         profile: &Profile,
     ) -> Result<Box<dyn Summarizer + Send>, ConversationError> {
         let setup = self.set_up(provider, &profile.model, Some(profile.window))?;
-        // If folds are not wanted (`auto: false`), those that must be made are not paid for.
+        // If folds are not wanted (`auto: false`), unavoidable ones use no paid summarizer.
         Ok(if !profile.auto && setup.summarizer.is_paid() {
             Box::new(Extractive)
         } else {
@@ -205,9 +205,9 @@ impl ModelRules {
         Ok(())
     }
 
-    /// Remembers what a provider demands of messages.
+    /// Records a provider's quirks for messages.
     pub fn learn_quirks(&self, provider: &str, model: &str, quirks: Quirks) {
-        // If it is not kept, it is found out again after a restart.
+        // If this fails, the quirks are detected again after a restart.
         if let Err(error) = usage::remember_quirks(&self.contexts, provider, model, quirks) {
             tracing::warn!(%error, provider, model, "what was learned of a model is not kept");
         }
@@ -240,7 +240,7 @@ impl ModelRules {
         }
     }
 
-    /// Drops the rules of a model: they are worked out anew.
+    /// Drops the rules of a model, so that they are computed again.
     fn forget(&self, provider: &str, model: &str) {
         let mut all = locked(&self.cached);
         for long_context in [false, true] {

@@ -1,4 +1,4 @@
-//! A task that this server has open, and what it remembers of it.
+//! A task that this server has open, with its cached state.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ pub(crate) struct OpenTask {
     pub writer: Writer,
     /// The digests of its messages, as far as they were read.
     pub path: DigestPath,
-    /// The names it is known to have in the conversation index.
+    /// The known names of the task in the conversation index.
     pub names: Vec<String>,
     /// A prefetched summary.
     pub prepared: Option<PreparedFold>,
@@ -29,17 +29,17 @@ pub(crate) struct OpenTask {
     pub is_preparing: bool,
     /// A provider refused it folded and accepted it as the client wrote it.
     pub fold_refused: bool,
-    /// The tools that the model was shown last, if that is known.
+    /// The tools that the model was shown last, if known.
     pub tools_shown: Option<ToolsShownLine>,
     /// The documents of its layered state that requests showed last.
     pub context: Option<BuiltContext>,
-    /// The last message that a client sent: what came since was added by a person.
+    /// The last message that a client sent: later ones were added by a person.
     pub last_from_client: Option<Seq>,
     /// Something was written that is not settled yet.
     pub is_unsettled: bool,
-    /// How many batches of rows the conversation index got since the task was opened.
+    /// The number of batches of rows that the conversation index got since the task was opened.
     pub indexed_batches: u32,
-    /// How many file descriptors it may need.
+    /// The number of file descriptors that the task may need.
     pub descriptors: u64,
     /// When it was last used.
     pub used: Instant,
@@ -47,17 +47,17 @@ pub(crate) struct OpenTask {
     recent: RefCell<VecDeque<(Seq, MessageDigest)>>,
 }
 
-/// How many digests are remembered: the next request is compared with the last messages.
+/// The number of cached digests: the next request is compared with the last messages.
 const MAX_RECENT_DIGESTS: usize = 8;
 
-/// What follows a message on its path.
+/// The messages that follow a given message on its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Continuation {
     /// Nothing with content: the message is the tip.
     Nothing,
     /// Output of the model, and no more.
     Reply,
-    /// What the client said to that, and no answer.
+    /// The client's answer to that reply, and no further reply.
     Unanswered,
     /// More than that.
     More,
@@ -87,7 +87,7 @@ impl OpenTask {
         }
     }
 
-    /// Its log.
+    /// Returns the task's log.
     pub fn log(&self) -> &Log {
         self.writer.log()
     }
@@ -117,7 +117,7 @@ impl OpenTask {
         self.path.follow(self.writer.log())
     }
 
-    /// Returns what follows a message.
+    /// Returns the kind of messages that follow a message.
     pub fn continuation(&self, seq: Seq) -> Result<Continuation, LogError> {
         let path = self.log().state().shown().path();
         if !path.iter().any(|run| run.holds(seq)) {
@@ -136,8 +136,8 @@ impl OpenTask {
         Ok(continuation)
     }
 
-    /// Says whether no client went on from what follows a message: it is a reply that was not taken up, or a question of
-    /// the client that was not answered. What a person added does not count as unused.
+    /// Says whether no client continued from the messages after `seq`: a reply that was not taken up, or a question of
+    /// the client that was not answered. Messages that a person added do not count as unused.
     pub fn is_unused_after(&self, seq: Seq) -> Result<bool, LogError> {
         Ok(match self.continuation(seq)? {
             Continuation::Reply => true,

@@ -1,4 +1,4 @@
-//! A request as far as it is read: where its messages stand, what it asks for, and the digests by which its conversation is found.
+//! A parsed request: the places of its messages, its parameters, and the digests by which its conversation is found.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,11 +18,11 @@ use crate::{ConversationError, ConversationName, IncomingBody, ModelCall};
 /// A request that was parsed.
 #[derive(Debug)]
 pub(crate) struct ParsedRequest {
-    /// Where everything stands in the body.
+    /// The places of all members in the body.
     pub envelope: Envelope,
     /// The parameters of the request.
     pub params: Arc<RequestOptions>,
-    /// A hash of all bytes but those of the conversation's messages, with a key of this process.
+    /// A hash of all bytes outside of the conversation's messages, with a key of this process.
     pub frame: u128,
     /// The name of the provider.
     pub provider: String,
@@ -32,33 +32,33 @@ pub(crate) struct ParsedRequest {
     pub stream: bool,
     /// The name of the conversation, if it has one.
     pub name: Option<ConversationName>,
-    /// The one message of a request that has a plain text instead of messages.
+    /// The only message of a request that has a plain text instead of messages.
     text: Option<Vec<u8>>,
     /// The messages that have content, in order.
     pub messages: Vec<RequestMessage>,
     /// The chain digest after all of them.
     pub chain: Digest,
-    /// What the next request may begin with.
+    /// The parsed prefix with which the next request may begin.
     prefix: Option<ParsedPrefix>,
 }
 
 /// A message of a request that has content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestMessage {
-    /// Its place in the request; of several pieces of one output, that of the last. Several that the client sent as one have the
-    /// same.
+    /// The message's place in the request; for several pieces of one output, that of the last. Pieces that the client
+    /// sent as one message have the same place.
     pub index: usize,
     pub digest: Digest,
-    /// The key under which the conversation up to it is indexed.
+    /// The key under which the conversation up to this message is indexed.
     pub key: Key,
     /// The model wrote it.
     pub is_reply: bool,
 }
 
-/// Messages in a row that may be pieces of one output of the model. They are joined once, where the row ends.
+/// Adjacent messages that may be pieces of one model output. They are joined once, where the run ends.
 struct PieceRun {
     from: usize,
-    /// How many of them have content.
+    /// The number of them that have content.
     count: usize,
     /// The last that has, and its own digest.
     last: Option<(usize, Digest)>,
@@ -73,7 +73,7 @@ struct MessageChain {
 }
 
 impl MessageChain {
-    /// Begins with the messages of a known beginning. Keys of what comes before the first reply depend on more than the messages.
+    /// Begins with the messages of a known prefix. Keys before the first reply depend on more than the messages.
     fn new(opening_salt: Digest, known: Option<&KnownPrefix>, count: usize) -> MessageChain {
         let mut messages: Vec<RequestMessage> = Vec::with_capacity(count);
         messages.extend(known.into_iter().flat_map(KnownPrefix::messages));
@@ -110,7 +110,7 @@ impl MessageChain {
 }
 
 impl ParsedRequest {
-    /// Reads a request. What was read of an earlier one that begins with the same bytes is not read again.
+    /// Reads a request. A prefix that an earlier request had is not parsed again.
     pub fn read(
         call: &ModelCall,
         digests: &DigestCache,
@@ -129,7 +129,7 @@ impl ParsedRequest {
         Ok(parsed)
     }
 
-    /// Reads a request from behind a known beginning, or all of it.
+    /// Reads a request from the end of a known prefix, or all of it.
     fn read_from(
         call: &ModelCall,
         digests: &DigestCache,
@@ -180,8 +180,8 @@ impl ParsedRequest {
         Ok(request)
     }
 
-    /// Digests the messages behind a known beginning, and derives the key of the conversation up to each of them. Remembers what
-    /// the next request may begin with.
+    /// Digests the messages behind a known prefix, and derives the key of the conversation up to each of them. Records
+    /// the prefix with which the next request may begin.
     fn digest_messages(
         &mut self,
         call: &ModelCall,
@@ -256,8 +256,8 @@ impl ParsedRequest {
         Ok(Some((last, joined.unwrap_or(digest))))
     }
 
-    /// Puts other digests in the place of those of the messages, and derives the keys anew. Several in a row may be for one message
-    /// of the request, whose parts they are.
+    /// Replaces the digests of the messages, and derives the keys again. Several adjacent ones may be parts of one
+    /// message of the request.
     pub fn replace_messages(&mut self, messages: &[RequestMessage]) {
         let mut chain = MessageChain::new(self.opening_salt(), None, messages.len());
         for message in messages {
@@ -312,7 +312,7 @@ impl ParsedRequest {
         opening_salt(self.name.as_ref(), &self.model, &self.params.tool_names)
     }
 
-    /// Returns where instructions and tools stand, whose tokens count beside the messages.
+    /// Returns the places of instructions and tools, whose tokens count beside the messages.
     pub fn frame_ranges(&self) -> impl Iterator<Item = &Range<u64>> {
         let counts = |name: &str| {
             matches!(
@@ -331,7 +331,7 @@ fn unreadable(index: usize, error: &infold_wire::MessageError) -> ConversationEr
     ConversationError::Request(format!("message {} of the request: {error}", index + 1))
 }
 
-/// Returns what tells conversations apart that begin with the same words.
+/// Returns the salt that distinguishes conversations with the same first messages.
 ///
 /// Many conversations begin alike, and a client that asks for a title sends the same words: until the model has answered,
 /// the model, its tools and the name are part of the key.
@@ -398,7 +398,7 @@ fn frame_hash(
 
 /// Parses a body from where the parser is.
 fn parse_rest(call: &ModelCall, parser: &mut EnvelopeParser) -> Result<(), ConversationError> {
-    /// How much of a spooled body is read at once.
+    /// The bytes of a spooled body that are read at once.
     const READ_BYTES: u64 = 1 << 20;
     while parser.offset() < call.body.len() {
         let end = match &call.body {

@@ -21,8 +21,8 @@ use slots::{PoolSlot, PoolState, max_closing};
 
 /// The open tasks.
 ///
-/// An open task is either in the pool or with the one lease that took it out, never in both places: whoever has the lease
-/// appends, folds, records and syncs without any lock, in order.
+/// An open task is either in the pool or with the one lease that took it out, never in both places: the holder of the
+/// lease appends, folds, records and syncs without any lock, in order.
 ///
 /// Lock order: an opening lock (`Core::opening_lock`), then a permit to make a task (`CreationLimit`), then the lease of a task,
 /// then the lease of a task that is forked from it, then the short mutexes of pool, index and rules. Nothing waits for a lease
@@ -47,7 +47,7 @@ pub(crate) struct TaskLease {
     task: Option<Box<OpenTask>>,
 }
 
-/// What came of asking for a lease without waiting.
+/// The result of asking for a lease without waiting.
 pub(crate) enum TryLease {
     Leased(TaskLease),
     /// Another user has it.
@@ -62,7 +62,8 @@ const DESCRIPTORS_BESIDE_LOG: u64 = 3;
 /// How long to wait for a task that another process holds: its commands are short, and a server releases it when asked.
 const MAX_WAIT_FOR_TASK: Duration = Duration::from_secs(3);
 
-/// How often to try a task that another process holds: file locks of other processes notify nobody.
+/// The pause between two tries to open a task that another process holds: there is no notification when its file lock
+/// is released.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// After this time without use a task is closed, so that other processes can have it.
@@ -209,7 +210,7 @@ impl TaskPool {
         }
     }
 
-    /// Runs `work`, which needs the locks of several tasks, and releases those that are in its way.
+    /// Runs `work`, which needs the locks of several tasks, and releases tasks whose locks it needs.
     pub fn with_released<T>(
         &self,
         mut work: impl FnMut() -> Result<T, TaskError>,
@@ -227,7 +228,7 @@ impl TaskPool {
         }
     }
 
-    /// Drops a task that is to be removed, without writing anything more.
+    /// Drops a task that is to be removed, without further writes.
     pub fn discard(&self, task: Uuid) {
         let open = locked(&self.state).take_idle(task);
         if open.is_some() {
@@ -321,24 +322,24 @@ impl TaskPool {
         }
     }
 
-    /// Brings what is derived of a task up to date, and notes which files are to be forced onto the disk.
+    /// Brings the derived files of a task up to date, and notes the files that have to be synced.
     pub fn settle(&self, open: &mut OpenTask) -> Result<(), ConversationError> {
         if open.is_unsettled {
             open.writer.sync()?;
             self.contexts.settle(open.id, &open.writer)?;
             locked(&self.unsynced).insert(open.id, open.writer.unsynced_files());
-            // What is written from here on is settled the next time.
+            // Writes from here on are settled the next time.
             open.is_unsettled = false;
         }
         Ok(())
     }
 
-    /// Settles a task in the background; says what came of it.
+    /// Settles a task in the background; returns the result.
     pub fn settle_if_idle(self: &Arc<Self>, task: Uuid) -> Result<Settling, ConversationError> {
         let mut open = match self.try_lease(task) {
             TryLease::Leased(open) => open,
             TryLease::Busy => return Ok(Settling::Busy),
-            // A task is settled when it is closed, but for its view.
+            // Closing a task settles it, except for its view.
             TryLease::Closed if !locked(&self.stale_views).contains(&task) => {
                 return Ok(Settling::Done);
             }
@@ -360,7 +361,7 @@ impl TaskPool {
         Ok(Settling::Done)
     }
 
-    /// Forces onto the disk what settled tasks have written. Writers do not wait for it.
+    /// Syncs the files of settled tasks to disk. Writers do not wait for it.
     pub fn force_to_disk(&self) -> Result<(), ConversationError> {
         let unsynced = std::mem::take(&mut *locked(&self.unsynced));
         let forced = UnsyncedFiles::force(self.contexts.root(), unsynced.values());
@@ -412,7 +413,7 @@ impl TaskPool {
         open.used = Instant::now();
         let mut state = locked(&self.state);
         if state.reserved_for(open.id).is_some() {
-            // Another process waits for it; the slot stays busy until it is closed.
+            // Another process waits for the task; the slot stays busy until it is closed.
             drop(state);
             self.close_soon(vec![*open]);
             return;
@@ -443,12 +444,12 @@ impl TaskPool {
     }
 }
 
-/// What came of settling a task in the background.
+/// The result of settling a task in the background.
 pub(crate) enum Settling {
     Done,
     /// Another user has the task.
     Busy,
-    /// Its view could not be written.
+    /// The view could not be written.
     StaleView,
 }
 
@@ -484,7 +485,7 @@ impl Drop for TaskLease {
             return;
         };
         if std::thread::panicking() {
-            // What is in memory may be half changed; opening the task again reads what is on disk.
+            // The state in memory may be half changed; opening the task again reads it from disk.
             let id = open.id;
             drop(open);
             self.pool.vacate(id);

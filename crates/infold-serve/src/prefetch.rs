@@ -1,4 +1,4 @@
-//! Summaries that take long are written before they are needed, while the task is not leased.
+//! Slow summaries are written before they are needed, while the task is not leased.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl Core {
         }
     }
 
-    /// Has a summary written in a thread of its own, unless there is one.
+    /// Starts writing a summary in a thread of its own, unless there is one.
     pub fn start_prefetch(
         self: &Arc<Self>,
         task: Uuid,
@@ -49,7 +49,7 @@ impl Core {
     ) -> Result<(), ConversationError> {
         let mut open = match self.pool.try_lease(task) {
             TryLease::Leased(open) => open,
-            // Its user queues a prefetch again.
+            // The holder of the lease queues a prefetch again.
             TryLease::Busy => return Ok(()),
             TryLease::Closed => self.pool.lease_in_process(task)?,
         };
@@ -75,14 +75,15 @@ impl Core {
         let log = self.contexts.read(task);
         let written = log.map(|log| prepare(&log, &job.aim, &mut *job.summarizer));
         let mut open = self.pool.lease(task)?;
-        // Also if nothing came of it: else requests would wait for ever.
+        // Reset the flag also after a failure: requests would wait for ever.
         open.is_preparing = false;
         let (prepared, spent) = written??;
         open.prepared = prepared;
         self.record_usage(&mut open, spent)
     }
 
-    /// Has the summary written that a fold needs at once, of a task that is marked `is_preparing`. Others use the task meanwhile.
+    /// Writes the summary that a fold needs at once, for a task that is marked `is_preparing`. Others use the task
+    /// meanwhile.
     pub fn write_summary(
         &self,
         task: Uuid,
@@ -99,7 +100,7 @@ impl Core {
         }
     }
 
-    /// Records what calls of a summarizer took.
+    /// Records the usage of a summarizer's calls.
     pub fn record_usage(
         &self,
         open: &mut TaskLease,

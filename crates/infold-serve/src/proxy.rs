@@ -41,30 +41,30 @@ pub(crate) struct ProxiedRequest<'f> {
     pub wire: Wire,
     pub route: &'f Route,
     pub parts: &'f Parts,
-    /// As the client sent it.
+    /// The body as the client sent it.
     pub body: IncomingBody,
     /// Parts that the provider's wire cannot express.
     pub lost: LostParts,
 }
 
-/// What a provider answered instead of a reply.
+/// A provider's answer that is not a reply.
 struct ProviderRefusal {
     status: StatusCode,
-    /// What it means, as far as it says so.
+    /// The meaning of the refusal, as far as the provider states it.
     error: ProviderError,
-    /// Its body, decompressed.
+    /// The decompressed body.
     body: Bytes,
-    /// It is a stream without a byte.
+    /// The answer is a stream without a byte.
     is_empty_stream: bool,
-    /// The same for the client, byte for byte.
+    /// The same answer for the client, byte for byte.
     response: Response,
 }
 
-/// What came of sending a request.
+/// The result of sending a request.
 enum SendOutcome {
     /// The response for the client.
     Answered(Box<Response>),
-    /// The provider refused it; the exchange goes on.
+    /// The provider refused the request; the exchange continues.
     Refused(Box<ProviderRefusal>, ExchangeRecorder),
 }
 
@@ -194,7 +194,7 @@ impl ProxiedRequest<'_> {
         loop {
             let is_untouched = outgoing.parts() == [OutgoingPart::Client(0..call.body.len())];
             let sent = if unpacked && is_untouched {
-                // What came compressed and was not changed goes on compressed.
+                // A compressed body that was not changed is sent compressed.
                 OutgoingBody::untouched(&self.body).bytes_of(&self.body)
             } else {
                 outgoing.bytes_of(&call.body)
@@ -208,7 +208,8 @@ impl ProxiedRequest<'_> {
                 }
             };
             if refusal.is_empty_stream {
-                // One server always answers a stream that is too long so; any other may do it once, by accident.
+                // One known server always answers a request that is too long this way; any other may do it once by
+                // accident.
                 empty_streams += 1;
                 if empty_streams == 1 {
                     continue;
@@ -227,7 +228,7 @@ impl ProxiedRequest<'_> {
             );
             let mut retry = None;
             if !is_overflow && !is_quirk && refusal.is_of_the_request() {
-                // Not every model takes tools.
+                // Some models support no tools.
                 (recorder, retry) = retry_without_lookups(&call, recorder).await;
                 if let Some(Some(again)) = retry {
                     outgoing = again;
@@ -290,7 +291,7 @@ impl ProxiedRequest<'_> {
             };
             return SendOutcome::Refused(Box::new(refusal), recorder);
         }
-        // It stands before the reply in the log, and the client changes no file before it has the reply.
+        // The snapshot precedes the reply in the log, and the client changes no file before it has the reply.
         recorder.wait_for_checkpoint().await;
         let is_stream = is_stream || has_stream_type(&answer.headers);
         let headers = recorder
@@ -298,7 +299,7 @@ impl ProxiedRequest<'_> {
             .unwrap_or_default();
         let mut tee = ReplyTee::new(self.wire, is_stream, &answer.headers, answer.body, recorder);
         let (error, body, is_empty_stream) = match tee.open().await {
-            // Nothing was passed on yet, so that the client can be told.
+            // No bytes were forwarded yet, so the client can get an error.
             Err(error) => return SendOutcome::Answered(Box::new(self.unreachable(&error))),
             Ok(ReplyStart::TooLong(error, body)) => (error, body, false),
             Ok(ReplyStart::Empty) if is_stream && self.upstream.endpoint.wire == Wire::Chat => {
@@ -326,7 +327,7 @@ impl ProxiedRequest<'_> {
         SendOutcome::Refused(Box::new(refusal), recorder)
     }
 
-    /// Nothing more can be folded: passes on what the provider says, or says it in words that the client knows.
+    /// Handles a request for which nothing more can be folded: returns the provider's error, in the client's wire.
     fn too_long(
         &self,
         recorder: ExchangeRecorder,
@@ -346,7 +347,7 @@ impl ProxiedRequest<'_> {
         }
     }
 
-    /// Has a call recorded and folded; or says why that failed, and then the call is passed on as it is.
+    /// Records and folds a call; on failure returns the reason, and the call is forwarded unchanged.
     async fn accept(&self, call: &ModelCall) -> Result<(OutgoingBody, ExchangeRecorder), String> {
         let Parts { headers, uri, .. } = self.parts;
         let keys = Arc::new(ClientKeys::of(headers, uri, &self.upstream.endpoint));
@@ -379,7 +380,7 @@ impl ProxiedRequest<'_> {
         match taken {
             Some(Ok(Ok(taken))) => return Ok(taken),
             Some(Err(ConversationError::Policy(why))) => return Err(why),
-            // Whoever it is meant for will say what is wrong with it.
+            // The provider will report the error in the request.
             Some(Err(ConversationError::Request(why))) => {
                 tracing::debug!(why, "cannot be recorded");
                 return Err(why);
@@ -391,8 +392,8 @@ impl ProxiedRequest<'_> {
         Err("it could not be recorded".to_owned())
     }
 
-    /// Passes a call on that cannot be recorded. The folds of its conversation apply all the same: in
-    /// full it may be too long for the model.
+    /// Forwards a call that cannot be recorded. The folds of its conversation are applied nevertheless: unfolded it may
+    /// be too long for the model.
     async fn unrecorded(&self, call: ModelCall, unpacked: bool) -> Response {
         let (state, read) = (Arc::clone(self.state), call.clone());
         let folded =
@@ -407,7 +408,7 @@ impl ProxiedRequest<'_> {
         }
     }
 
-    /// Passes the request on as it is, and the answer as it comes.
+    /// Forwards the request and the answer unchanged.
     async fn through(&self, reads: bool) -> Response {
         let whole = OutgoingBody::untouched(&self.body).bytes_of(&self.body);
         self.pass(whole, reads, true).await
@@ -451,7 +452,7 @@ impl ProxiedRequest<'_> {
         self.forwarded(passing).await
     }
 
-    /// Sends what is ready to be sent.
+    /// Sends a prepared request.
     pub async fn forwarded(
         &self,
         passing: ForwardRequest,
@@ -503,7 +504,7 @@ pub(crate) fn has_stream_type(headers: &HeaderMap) -> bool {
     starts("text/event-stream") || starts("application/x-ndjson")
 }
 
-/// Adds the headers that tell the client of an exchange.
+/// Adds the headers that describe an exchange to the client.
 fn add_headers(response: &mut Response, headers: Vec<(&'static str, String)>) {
     for (name, value) in headers {
         if let Ok(value) = HeaderValue::try_from(value) {

@@ -7,7 +7,7 @@ use infold::summarizer::{SummarizerError, SummaryRequest};
 use infold_log::Span;
 use infold_store::Usage;
 
-/// A summarizer that records what it writes in a rehearsal, and repeats that in the pass that folds.
+/// A summarizer that records its summaries in a rehearsal, and repeats them in the pass that folds.
 ///
 /// A brief that was not rehearsed is answered with [`SummarizerError::Cancelled`]: the task changed meanwhile.
 pub(crate) struct RecordedSummary {
@@ -23,8 +23,8 @@ struct WrittenText {
     spent: Vec<Usage>,
 }
 
-/// What tells one brief of a task from another. The length limit is no part of it: it depends on all that is shown, and a text
-/// that is too long is refused in any case.
+/// The key that identifies a brief within its task. The length limit is not part of it: it depends on all that is
+/// shown, and a text that is too long is refused in any case.
 #[derive(PartialEq, Eq)]
 struct BriefKey {
     runs: Vec<Span>,
@@ -42,13 +42,13 @@ impl RecordedSummary {
         }
     }
 
-    /// Ends the rehearsal: from now on only what was written is repeated.
+    /// Ends the rehearsal: from now on only recorded summaries are returned.
     pub fn end_rehearsal(&mut self) {
         self.is_repeating = true;
         self.spent.clear();
     }
 
-    /// Returns what was paid for and not repeated.
+    /// Returns the usage of summaries that were paid for and not repeated.
     pub fn unrepeated_usage(self) -> impl Iterator<Item = Usage> {
         self.written.into_iter().flat_map(|written| written.spent)
     }

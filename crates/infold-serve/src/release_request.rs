@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-/// How much of an answer is read.
+/// The bytes of an answer that are read.
 const MAX_ANSWER_BYTES: u64 = 1 << 14;
 
-/// Asks the server at an address on this machine to let go of a task; says whether it did.
+/// Asks the server at an address on this machine to release a task; says whether it did.
 ///
-/// It has so long for its answer.
+/// `within` limits the time for the answer.
 pub fn request_release(address: &str, task: Uuid, token: Option<&str>, within: Duration) -> bool {
     let Some((host, places)) = near(address) else {
         return false;
@@ -29,9 +29,9 @@ pub fn request_release(address: &str, task: Uuid, token: Option<&str>, within: D
     status.is_some_and(|status| status.starts_with("HTTP/1.1 2"))
 }
 
-/// The host of an address such as `http://127.0.0.1:7333`, and where it is on this machine.
+/// Returns the host of an address such as `http://127.0.0.1:7333`, and its socket addresses on this machine.
 ///
-/// A token goes nowhere else, whatever a lock file says.
+/// A token is sent to no other machine, whatever a lock file contains.
 fn near(address: &str) -> Option<(&str, Vec<SocketAddr>)> {
     let host = address.strip_prefix("http://")?.trim_end_matches('/');
     let places: Vec<SocketAddr> = host.to_socket_addrs().ok()?.collect();
@@ -52,7 +52,7 @@ fn post(place: &SocketAddr, request: &str, within: Duration) -> std::io::Result<
     stream.write_all(request.as_bytes())?;
     let mut lines = BufReader::new(stream.take(MAX_ANSWER_BYTES)).lines();
     let status = lines.next().unwrap_or(Ok(String::new()))?;
-    // Whoever hangs up in the middle of an answer cuts off the one who gives it.
+    // Read the rest of the answer: closing early would break the server's write.
     lines.find(|line| !line.as_ref().is_ok_and(|line| !line.is_empty()));
     Ok(status)
 }
@@ -67,7 +67,7 @@ mod tests {
     fn only_this_machine_is_asked() {
         assert!(near("http://127.0.0.1:7333").is_some());
         assert!(near("http://[::1]:7333/").is_some());
-        // Where this machine would speak from, it answers too; nothing is sent.
+        // This machine also accepts connections at its own outgoing address; nothing is sent.
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         if socket.connect("192.0.2.1:9").is_ok() {
             let own = socket.local_addr().unwrap().ip();

@@ -1,4 +1,4 @@
-//! What is remembered of requests, so that the next ones are not parsed again: beginnings, messages, options.
+//! Caches of parsed requests, so that the next ones are not parsed again: prefixes, messages, options.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -94,11 +94,11 @@ impl DigestCache {
     }
 }
 
-/// Beginnings of requests that were parsed lately.
+/// A cache of prefixes of recent requests.
 ///
-/// A client sends its whole history with every request, so up to the last message of one request the next one has the same bytes.
-/// A keyed hash proves it: it is computed block by block, and a beginning is looked up by the hash at the end of its last whole
-/// block. What stands between that and its own end is hashed once more.
+/// A client sends its whole history with every request, so up to the last message of one request the next one has the
+/// same bytes. A keyed hash proves it: it is computed block by block, and a prefix is looked up by the hash at the end
+/// of its last whole block. The bytes between that and its own end are hashed once more.
 #[derive(Debug)]
 pub(crate) struct PrefixCache {
     pub hasher: KeyedHasher,
@@ -111,43 +111,43 @@ pub(crate) struct KnownPrefix {
     end: usize,
     /// The hash of the bytes behind its last whole block.
     rest: u128,
-    /// How many messages it has, with content or not.
+    /// The number of its messages, with content or not.
     count: usize,
     parsed: Arc<ParsedPrefix>,
 }
 
-/// What was parsed of a request, up to its last message.
+/// The parsed part of a request, up to its last message.
 #[derive(Debug)]
 pub(crate) struct ParsedPrefix {
-    /// As it was behind the last message.
+    /// The parser's state behind the last message.
     pub parser: EnvelopeParser,
     /// The messages that have content.
     pub messages: Vec<RequestMessage>,
-    /// Some message may be one of several pieces of output.
+    /// Some message may be one of several pieces of one model output.
     pub has_pieces: bool,
 }
 
-/// A hash with a random key, so that nobody outside can foresee or forge it.
+/// A hash with a random key, so that clients can neither predict nor forge it.
 #[derive(Debug)]
 pub(crate) struct KeyedHasher {
     /// Two independent 64-bit hashes form one of 128 bits.
     keys: [(u64, SharedSeed); 2],
 }
 
-/// A hash of what was written to it so far.
+/// A running hash of the bytes written so far.
 struct HashStream<'k>([FoldHasher<'k>; 2]);
 
 #[derive(Clone, Debug)]
 struct PrefixWeight;
 
-/// How many bytes are hashed at a time. A shorter beginning is not worth remembering.
+/// The bytes that are hashed at a time. A shorter prefix is not worth caching.
 const BLOCK_BYTES: usize = 4 << 10;
 
 /// A second beginning ends at least this many messages before the last: some clients mark the end of a request for the provider's cache,
 /// and move the marks with every request.
 const MOVING_MESSAGES: usize = 4;
 
-/// How many bytes of memory all of them may take, about.
+/// The approximate memory limit of the cache in bytes.
 const MAX_CACHE_BYTES: u64 = 16 << 20;
 
 impl Default for KeyedHasher {
@@ -228,7 +228,7 @@ impl PrefixCache {
         blocks.map(after).collect()
     }
 
-    /// Returns the longest beginning of a body that is known.
+    /// Returns the longest known prefix of a body.
     pub fn find(&self, body: &[u8], block_hashes: &[u128]) -> Option<KnownPrefix> {
         let mut blocks = block_hashes.iter().enumerate().rev();
         blocks.find_map(|(at, hash)| {
@@ -238,20 +238,22 @@ impl PrefixCache {
         })
     }
 
-    /// Remembers what was parsed of a body.
+    /// Caches the parsed prefix of a body.
     pub fn add(&self, body: &[u8], block_hashes: &[u128], parsed: ParsedPrefix) {
         let count = parsed.parser.message_count();
         let parsed = Arc::new(parsed);
         let end_of = |count: usize| parsed.parser.message_end(count).unwrap_or(0) as usize;
         let last_block = end_of(count) / BLOCK_BYTES;
-        // Two that end in one block would have the same key. A run of pieces may go on behind an earlier message.
+        // Two prefixes that end in the same block would have the same key. A run of pieces may continue behind an
+        // earlier message.
         let mut earlier = (1..=count.saturating_sub(MOVING_MESSAGES)).rev();
         let earlier = earlier.find(|count| end_of(*count) / BLOCK_BYTES < last_block);
         let earlier = earlier.filter(|_| !parsed.has_pieces);
         for count in earlier.into_iter().chain([count]) {
             let end = end_of(count);
             let blocks = end / BLOCK_BYTES;
-            // What follows a number in another body may be more of its digits; an object has its own end.
+            // A prefix that ends in a number could continue with more digits in another body; an object has its own
+            // end.
             let is_object = end > 0 && body.get(end - 1) == Some(&b'}');
             let hash = blocks.checked_sub(1).and_then(|at| block_hashes.get(at));
             if let (Some(hash), true) = (hash, is_object) {
@@ -296,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    /// How long this thread has been running: others share the machine.
+    /// Returns the CPU time of this thread: other processes share the machine.
     fn spent() -> Duration {
         let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());

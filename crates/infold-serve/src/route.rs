@@ -1,4 +1,4 @@
-//! Reads what a request is for from its path and headers.
+//! Derives the purpose of a request from its path and headers.
 
 use http::{HeaderMap, Method};
 use infold_provider::percent_decode;
@@ -6,17 +6,17 @@ use infold_wire::Wire;
 
 use crate::{Api, ConversationName};
 
-/// Where a request goes, and the name of its conversation.
+/// The destination of a request, and the name of its conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub to: Destination,
-    /// The path without what is only for us, and with its version.
+    /// The path without segments for the proxy, and with its version.
     pub path: String,
     /// The name of the conversation.
     pub name: Option<ConversationName>,
 }
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// The proxy itself: its API, metrics and health.
@@ -26,12 +26,12 @@ pub(crate) enum Destination {
     /// A model, whose reply is recorded.
     Model {
         wire: Wire,
-        /// Where the path names it.
+        /// The model, if the path names it.
         model: Option<String>,
-        /// Where the path says so.
+        /// Whether the reply streams, if the path decides that.
         stream: Option<bool>,
     },
-    /// A provider, for anything else.
+    /// A request to a provider that is no model call.
     Provider(Wire),
 }
 
@@ -100,7 +100,7 @@ fn clean(path: &str) -> Result<String, BadPath> {
     Ok(clean)
 }
 
-/// Path segments that stand behind a version.
+/// Path segments that follow a version.
 const VERSIONED_PATHS: [&str; 10] = [
     "chat",
     "completions",
@@ -172,8 +172,8 @@ fn to(method: &Method, path: &str, headers: &HeaderMap) -> Destination {
     gemini(post, path).unwrap_or_else(|| Destination::Provider(provider(&parts, headers)))
 }
 
-/// The wire of the model call that a path ends with. What stands before that is the base path of
-/// a gateway, or of a provider that serves several APIs.
+/// Returns the wire of the model call that a path ends with. The segments before it are the base path of a gateway, or
+/// of a provider that serves several APIs.
 fn called(parts: &[&str]) -> Option<Wire> {
     match parts {
         [.., "chat", "completions"] => Some(Wire::Chat),
@@ -240,7 +240,7 @@ fn is_version(part: &str) -> bool {
     rest.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Which provider a client speaks to, seen from how it speaks.
+/// Returns the wire of a client, judged by its headers.
 fn by_headers(headers: &HeaderMap) -> Wire {
     if headers.contains_key("x-goog-api-key") || headers.contains_key("x-goog-api-client") {
         Wire::Gemini
@@ -251,7 +251,7 @@ fn by_headers(headers: &HeaderMap) -> Wire {
     }
 }
 
-/// Where clients say which session of theirs a request belongs to.
+/// The headers in which clients name the session of a request.
 const SESSION_HEADERS: [&str; 9] = [
     "x-claude-code-session-id",
     "session-id",

@@ -1,4 +1,4 @@
-//! Keeps the search index up to the logs, in a thread of its own: no request waits for it.
+//! Keeps the search index up to date with the logs, in a thread of its own: no request waits for it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,19 +8,19 @@ use infold_store::{Contexts, Durability, RegistryError, TaskError};
 use crate::conversations::Core;
 use crate::locked;
 
-/// How often the logs are looked at.
+/// The interval at which the logs are checked.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long the index is filled at a time.
+/// The time for which the index is filled at once.
 const SLICE: Duration = Duration::from_millis(250);
-/// Looking at the logs takes at most this share of the time, however many tasks there are.
+/// Checking the logs takes at most one part in this many of the time, however many tasks there are.
 const MAX_SHARE: u32 = 20;
 
 /// Starts the thread, which ends with `core`.
 pub(crate) fn start(core: &Arc<Core>) {
-    // A registry of its own: a server that ends while the index is filled closes its databases all the same.
+    // A separate registry: a server that ends while the index is filled can close its own databases.
     let contexts = Contexts::new(core.contexts.root(), Durability::Never);
     let core = Arc::downgrade(core);
-    // Without it the index is filled by whoever searches.
+    // Without this thread the index is filled when a search runs.
     let _ = std::thread::Builder::new()
         .name("search".to_owned())
         .spawn(move || {
@@ -32,7 +32,7 @@ pub(crate) fn start(core: &Arc<Core>) {
                 else {
                     return;
                 };
-                // Whoever ends the server waits until nothing is being filled.
+                // A server that ends takes this lock and so waits until the index is not being filled.
                 let ended = locked(&ended);
                 if *ended {
                     return;
@@ -42,7 +42,7 @@ pub(crate) fn start(core: &Arc<Core>) {
                     Ok(coverage) => {
                         let is_behind = coverage.searched_bytes < coverage.total_bytes;
                         let took = started.elapsed();
-                        // As long as there is work it takes half of the time.
+                        // While there is work, it takes half of the time.
                         pause = if is_behind && took >= SLICE {
                             took
                         } else {

@@ -1,4 +1,4 @@
-//! The server: listens, admits requests, so many of each client at a time, and answers them until it is stopped.
+//! The server: listens, limits the requests of each client, and answers requests until it is stopped.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,16 +27,16 @@ use crate::route::{Destination, Route};
 use crate::unrecorded_paths::UnrecordedPaths;
 use crate::{Api, Conversations, LiveEvents, Upstreams, locked, proxy};
 
-/// How the server listens, and where it sends.
+/// The addresses and limits of the server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens. Port 0 is any that is free.
+    /// The address to listen on. Port 0 is any free port.
     pub address: SocketAddr,
     /// The token that clients must send. An address that other machines can reach requires one.
     pub token: Option<Secret>,
-    /// Names under which clients may reach it, beside those of this machine.
+    /// The names under which clients may reach it, besides those of this machine.
     pub names: Vec<String>,
-    /// Where it sends.
+    /// The providers.
     pub upstreams: Upstreams,
     /// Its limits.
     pub limits: ServerLimits,
@@ -47,21 +47,21 @@ pub struct Options {
 pub struct ServerLimits {
     /// The most bytes of a body.
     pub body: u64,
-    /// From how many bytes on a body is kept in a file.
+    /// The body size in bytes from which on a body is spooled to a file.
     pub spool: usize,
     /// The most bytes of a request's headers.
     pub headers: usize,
-    /// How long headers may take, and how long a connection may be idle.
+    /// The time limit for headers, and for an idle connection.
     pub header_time: Duration,
-    /// How long nothing may come of a body.
+    /// The time limit between two parts of a body.
     pub body_idle: Duration,
-    /// How long a body may take in all.
+    /// The time limit for a whole body.
     pub body_time: Duration,
-    /// How long a provider may be silent, before it answers and while it does; for ever, if it is not said.
+    /// The time limit for a provider's silence, before and during its answer; `None` means no limit.
     pub silence: Option<Duration>,
-    /// How many requests one client may have under way.
+    /// The number of concurrent requests of one client.
     pub per_client: usize,
-    /// How long replies may go on after the server was told to stop.
+    /// The time for which replies may continue after the server was told to stop.
     pub grace: Duration,
 }
 
@@ -81,10 +81,10 @@ impl Default for ServerLimits {
     }
 }
 
-/// Why there is no server.
+/// The reason that the server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Others can reach the address, and nothing keeps them out.
+    /// Other machines can reach the address, and no token is required.
     #[error("{0} can be reached from other machines, and there is no token to keep them out")]
     NoToken(IpAddr),
     /// A token that is easily guessed.
@@ -95,7 +95,7 @@ pub enum ServeError {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// The tasks cannot be had.
@@ -127,9 +127,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens. Nothing is answered before [`Server::run`].
+    /// Binds the address. Requests are answered only in [`Server::run`].
     ///
-    /// `conversations` is opened once it is known where the server answers: locks of tasks name that.
+    /// `conversations` is opened once the server's address is known, because locks of tasks contain it.
     pub async fn bind(
         options: Options,
         conversations: impl FnOnce(&str) -> Result<Conversations, TaskError>,
@@ -166,17 +166,17 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where clients on this machine find it.
+    /// Returns the URL for clients on this machine.
     pub fn url(&self) -> String {
         base(self.address)
     }
 
-    /// Where it tells of what happens.
+    /// Returns the live events of the server.
     pub fn events(&self) -> LiveEvents {
         self.state.conversations.events()
     }
@@ -197,7 +197,7 @@ impl Server {
                     open.spawn(serve(Arc::clone(&self.state), stream, peer, told.clone()));
                 }
                 Err(error) => {
-                    // Most often there are too many files open: others must end first.
+                    // Usually there are too many open files: other connections must end first.
                     tracing::warn!(%error, "no connection was accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -219,7 +219,7 @@ impl Server {
     }
 }
 
-/// Where this machine reaches a server that listens there.
+/// Returns the URL at which this machine reaches a server that listens there.
 fn base(address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -229,7 +229,7 @@ fn base(address: SocketAddr) -> String {
     format!("http://{}", SocketAddr::new(ip, address.port()))
 }
 
-/// Answers what comes on one connection.
+/// Answers the requests of one connection.
 async fn serve(
     state: Arc<ServerState>,
     stream: TcpStream,
@@ -295,7 +295,7 @@ async fn respond(
         // Requests to the proxy itself need no provider's key.
         None => true,
     };
-    // The connection's own limit is about what it reads at a time, and may be passed.
+    // The connection's own limit is checked only between reads, and may be exceeded.
     let size = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
     let long: usize = request.headers().iter().map(size).sum();
     let admitted = if long > state.limits.headers {
@@ -318,7 +318,7 @@ async fn respond(
     };
     match (&route.to, wire) {
         (Destination::Ours, _) => {
-            // Without what stood before it.
+            // Forward the path without the prefix for the proxy.
             if let Some(uri) = moved(request.uri(), &route.path) {
                 *request.uri_mut() = uri;
             }
@@ -330,7 +330,7 @@ async fn respond(
     }
 }
 
-/// Says whether a client wants to go on with WebSocket frames.
+/// Says whether a request asks for a WebSocket.
 fn is_websocket(headers: &HeaderMap) -> bool {
     let values = headers.get_all(UPGRADE).iter();
     let mut protocols = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -388,13 +388,13 @@ fn refused(wire: Option<Wire>, refusal: &AccessDenied) -> Response {
     response
 }
 
-/// How many requests each client has under way.
+/// The number of requests in progress for each client.
 #[derive(Debug, Default)]
 pub(crate) struct Permits {
     in_use: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// The right of a request to be under way. Dropped when its response has ended, however it did.
+/// The permit for a request to be in progress. Dropped when its response has ended in any way.
 pub(crate) struct Permit {
     permits: Arc<Permits>,
     metrics: Arc<Metrics>,
@@ -404,14 +404,14 @@ pub(crate) struct Permit {
     /// The method and path of the request.
     pub method: Method,
     pub path: String,
-    /// In which form it is, once that is known.
+    /// The wire of the request, once known.
     pub wire: Option<Wire>,
     /// The status of the response.
     pub status: u16,
     /// The task that the answer names, and how many folds were sent in its place.
     pub task: Option<String>,
     pub folds: Option<u64>,
-    /// How many bytes went to the client.
+    /// The bytes that were sent to the client.
     pub sent: u64,
 }
 
@@ -419,7 +419,7 @@ pub(crate) struct Permit {
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 impl Permits {
-    /// A seat, unless this client has so many.
+    /// Returns a permit, unless the client has the maximum already.
     pub fn take(
         self: &Arc<Permits>,
         client: IpAddr,

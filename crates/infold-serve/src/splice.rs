@@ -1,4 +1,4 @@
-//! Assembles a folded request from the bytes of the one that came.
+//! Assembles a folded request from the bytes of the original one.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,11 +18,11 @@ use crate::conversations::{InjectedContext, RequestAdditions};
 use crate::parsed_request::ParsedRequest;
 use crate::{ConversationError, ModelCall, OutgoingBody, OutgoingPart};
 
-/// Assembles a request: what a view shows, in the client's own bytes wherever it sent them, and whatever the client sent after
-/// the last of `digests`.
+/// Assembles a request: the messages of a view, in the client's own bytes wherever it sent them, and everything that
+/// the client sent after the last of `digests`.
 ///
-/// Up to the first fold nothing changes, and behind the last one nothing either, so that the provider's cache
-/// holds as long as no new fold is made. Replies are shown with their look-ups if `shows_lookups`, else as the client has them.
+/// The bytes before the first fold and behind the last one do not change, so that the provider's cache remains valid
+/// until a new fold is made. Replies are shown with their look-ups if `shows_lookups`, else as the client has them.
 pub(crate) fn splice_request(
     call: &ModelCall,
     parsed: &ParsedRequest,
@@ -117,16 +117,16 @@ struct RequestSplicer<'a> {
     call: &'a ModelCall,
     parsed: &'a ParsedRequest,
     log: &'a Log,
-    /// Where the client sent what the log holds.
+    /// The places in the client's request of the messages in the log.
     index: HashMap<Seq, usize>,
     pieces: Vec<OutgoingPart>,
-    /// Where the client's last message ends, if it is the last part so far.
+    /// The end of the client's last message, if it is the last part so far.
     end: Option<u64>,
     /// The request offers the tools that look-ups call. A conversation with calls is refused where it has no tools.
     shows_lookups: bool,
     /// Separates turns of one role, where roles must alternate.
     alternation: Option<Alternation>,
-    /// Up to this message thinking is left out, where it is signed with what stands before it.
+    /// Thinking up to this message is left out if its signature covers the messages before it.
     stale: Option<Seq>,
 }
 
@@ -134,7 +134,7 @@ impl RequestSplicer<'_> {
     /// Adds the client's bytes of a message, and of messages without content right before it.
     fn message(&mut self, seq: Seq) {
         let Some(at) = self.index.get(&seq).copied() else {
-            // The client did not send it back: it is reasoning.
+            // The client did not send the message back: it is reasoning.
             return;
         };
         for at in self.silent_before(at)..=at {
@@ -152,7 +152,7 @@ impl RequestSplicer<'_> {
         without_thinking(&self.call.body.part(range).ok()?)
     }
 
-    /// Returns the first of the messages without content that stand before one and belong to it.
+    /// Returns the first of the messages without content that precede a message and belong to it.
     fn silent_before(&self, at: usize) -> usize {
         let count = self
             .parsed
@@ -173,7 +173,7 @@ impl RequestSplicer<'_> {
             self.separate(&bytes, !follows);
         }
         match self.end {
-            // With whatever the client put between them.
+            // Include the client's bytes between the two messages.
             Some(end) if end <= range.start && self.follows(end, &range) => {
                 self.pieces.push(OutgoingPart::Client(end..range.end));
             }
@@ -185,7 +185,7 @@ impl RequestSplicer<'_> {
         self.end = Some(range.end);
     }
 
-    /// Says whether the message that stands at `range` comes right after the one that ends at `end`.
+    /// Says whether the message at `range` directly follows the one that ends at `end`.
     fn follows(&self, end: u64, range: &Range<u64>) -> bool {
         let messages = &self.parsed.envelope.messages;
         let at = messages.partition_point(|message| message.start < range.start);
@@ -254,7 +254,7 @@ impl RequestSplicer<'_> {
             ConversationError::Internal(format!("a round cannot be shown: {error}"))
         })?;
         for mut lookup in self.log.lookups(recalls)? {
-            // What was said on another wire is not sent on this one: the reply is what the client has of it.
+            // Lookups on another wire are not sent on this one: the client's reply stands for them.
             if lookup.wire != self.call.wire || !self.shows_lookups {
                 continue;
             }
@@ -272,7 +272,7 @@ impl RequestSplicer<'_> {
         Ok(())
     }
 
-    /// Returns the client's message with stubs in the place of what is masked.
+    /// Returns the client's message with stubs for the masked parts.
     fn masked(
         &self,
         body: Vec<u8>,
@@ -281,7 +281,7 @@ impl RequestSplicer<'_> {
         let message = Message::read(&body).map_err(|error| {
             ConversationError::Internal(format!("a message cannot be read: {error}"))
         })?;
-        // The client's message may lack blocks that the log has, such as reasoning: what can be masked is counted.
+        // The client's message may lack blocks that the log has, such as reasoning, so maskable parts are counted.
         let maskable = |part: &infold_wire::Part| part.kind != PartKind::Other;
         let own: Vec<_> = message.parts().into_iter().filter(maskable).collect();
         let mut edits = Vec::new();
@@ -343,7 +343,7 @@ pub(crate) fn splice_contexts(
         None => 0,
     };
     for ((seq, digest), message) in digests[first..].iter().zip(&parsed.messages) {
-        // An old request that came again may have left the path.
+        // An old request that is repeated may have left the path.
         if *digest != message.digest {
             break;
         }
@@ -356,7 +356,7 @@ pub(crate) fn splice_contexts(
         let longer = log.with_recalls(body, carried.map(|(id, _)| id))?;
         let (range, longer) = match parsed.envelope.messages.get(message.index) {
             Some(range) => (range.clone(), longer),
-            // A plain text stands in the place of messages.
+            // A plain text replaces the messages.
             None => {
                 let text = Json::parse(&longer).ok().and_then(|it| it.get("content"));
                 let Some(text) = text.map(|text| text.bytes().to_vec()) else {
@@ -370,8 +370,8 @@ pub(crate) fn splice_contexts(
     Ok(outgoing)
 }
 
-/// Assembles a whole request for a conversation of which the client sent only the end: what the log shows, without the ids that
-/// stand for what came before.
+/// Assembles a whole request for a conversation of which the client sent only the end: the view of the log, without the
+/// ids that refer to the messages before.
 pub(crate) fn splice_full(
     call: &ModelCall,
     parsed: &ParsedRequest,

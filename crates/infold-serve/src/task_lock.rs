@@ -6,13 +6,13 @@ use infold_store::{OpenError, TaskError};
 
 use crate::request_release;
 
-/// How long to wait for a server's answer.
+/// The time limit for a server's answer.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long to keep trying while a server releases the task and takes it again.
+/// The time limit for retries while a server releases the task and takes it again.
 const RELEASED_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long to wait for another command: most end at once.
+/// The time limit for another command: most end at once.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(1);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -39,8 +39,8 @@ pub fn acquire_task<T>(
             return opened;
         }
         match holder.as_ref().and_then(|holder| holder.address.as_deref()) {
-            // On a busy machine the server may have taken the task again before this process
-            // opened it: then it is asked once more.
+            // On a busy machine the server may have taken the task again before this process opened it: then it is
+            // asked once more.
             Some(address) => {
                 is_released = request_release(address, *task, token, SERVER_TIMEOUT);
             }

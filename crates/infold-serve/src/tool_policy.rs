@@ -1,4 +1,4 @@
-//! Applies the policy for tools to a request: what is shown, and what its calls are checked against.
+//! Applies the policy for tools to a request: the tools that are shown, and the rules for their calls.
 
 mod choice;
 mod hosted;
@@ -27,7 +27,7 @@ use crate::{ConversationError, Exchange, IncomingBody, ModelCall, OutgoingBody};
 use choice::{choice_without, chosen_names};
 use hosted::HostedMember;
 
-/// The policy, and what it came to for the tools of recent requests.
+/// The policy, and its cached projections of the tools of recent requests.
 #[derive(Debug)]
 pub(crate) struct ToolPolicy {
     policy: Arc<Policy>,
@@ -35,7 +35,7 @@ pub(crate) struct ToolPolicy {
     projected: Cache<(u128, Situation), Arc<ProjectedTools>>,
 }
 
-/// So many lists of tools are remembered.
+/// The number of cached lists of tools.
 const MAX_CACHED_LISTS: usize = 64;
 
 /// A list of tools, projected.
@@ -44,31 +44,31 @@ struct ProjectedTools {
     edited: EditedTools,
     shown: ShownTools,
     line: ToolsShownLine,
-    /// Members beside `tools` that change; none if they are left out.
+    /// The members besides `tools` that change; `None` removes one.
     hosted: Vec<(&'static str, Option<Vec<u8>>)>,
 }
 
-/// What the policy does to one request.
+/// The changes by the tool policy to one request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestTools {
-    /// Members of the request that change: where they stand, and their new values; none if they are left out.
+    /// The members of the request that change: their places and new values; `None` removes a member.
     edits: Vec<MemberEdit>,
     shown: Arc<ProjectedTools>,
-    /// The event that says what is shown.
+    /// The event that records the shown tools.
     pub line: ToolsShownLine,
 }
 
 #[derive(Clone, Debug)]
 struct MemberEdit {
     name: String,
-    /// The value; or the whole member with a comma, if it is left out.
+    /// The place of the value; or of the whole member with a comma, if it is removed.
     range: Range<u64>,
     value: Option<Bytes>,
-    /// The bytes of it that stand before the value, where the member is added.
+    /// The bytes before the value where the member is added.
     skipped: usize,
 }
 
-/// Stands where no tool is left: Anthropic takes no conversation with calls that has no tools.
+/// A placeholder if no tool is left: Anthropic refuses a conversation with calls but without tools.
 const PLACEHOLDER_NAME: &str = "no_tool";
 const PLACEHOLDER: &str = r#"[{"name":"no_tool","description":"No tool may be called now.","input_schema":{"type":"object","properties":{}}}]"#;
 
@@ -113,8 +113,8 @@ impl ToolPolicy {
 }
 
 impl Core {
-    /// Applies the policy to the tools of a request: the inner one is none if there is no policy; none if that would take its
-    /// time and must not. What cannot be checked is an error.
+    /// Applies the policy to the tools of a request. The inner option is `None` if there is no policy; the outer one if
+    /// applying it would block and must not. Tools that cannot be checked are an error.
     pub fn project_tools(
         &self,
         call: &ModelCall,
@@ -187,13 +187,13 @@ impl Core {
 }
 
 impl RequestTools {
-    /// Returns the new value of a member: the inner one is none if it is left out; none if it stays as it is.
+    /// Returns the new value of a member: the inner option is `None` if it is removed; the outer one if it stays.
     pub fn member(&self, name: &str) -> Option<Option<Bytes>> {
         let edit = self.edits.iter().find(|edit| edit.name == name)?;
         Some(edit.value.as_ref().map(|value| value.slice(edit.skipped..)))
     }
 
-    /// Puts the changed members into a request, wherever it has the client's own.
+    /// Writes the changed members into the client's own bytes of a request.
     pub fn apply(&self, outgoing: OutgoingBody) -> OutgoingBody {
         self.edits.iter().fold(outgoing, |outgoing, edit| {
             let value = edit.value.clone().unwrap_or_default();
@@ -256,7 +256,7 @@ impl RequestMembers<'_> {
         Ok(bytes.transpose()?)
     }
 
-    /// Refuses what cannot be checked.
+    /// Refuses a request whose tools cannot be checked.
     fn check(&self) -> Result<(), ConversationError> {
         let holds = |name: &str, of: &dyn Fn(Json<'_>) -> bool| {
             let bytes = self.bytes(name)?;
@@ -294,7 +294,7 @@ impl RequestMembers<'_> {
         }
     }
 
-    /// Returns what the projection changes in this request.
+    /// Returns the changes by the projection to this request.
     fn edited(&self, shown: Arc<ProjectedTools>) -> Result<RequestTools, ConversationError> {
         let wire = self.call.wire;
         let mut line = shown.line.clone();
@@ -331,7 +331,7 @@ impl RequestMembers<'_> {
             }
             EditedTools::Empty => {
                 let mut names = ["tools", choice_name, "parallel_tool_calls"];
-                // From the front, so that each knows which comma is left for it.
+                // From the front, so that each removal knows which comma is left for it.
                 names.sort_by_key(|name| self.range(name).map(|range| range.start));
                 for name in names {
                     edits.remove(name, self.range(name), &self.call.body)?;
@@ -377,7 +377,7 @@ impl MemberEdits {
         });
     }
 
-    /// Leaves a member out, with the comma before it, or behind it if it is the first that is left.
+    /// Removes a member, with the comma before it, or behind it if it is the first that is left.
     fn remove(
         &mut self,
         name: &str,

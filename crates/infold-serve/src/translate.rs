@@ -1,4 +1,4 @@
-//! Requests to a provider that speaks another wire than the client, and what becomes of its answers.
+//! Requests to a provider of another wire than the client's, and the translation of its answers.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -60,7 +60,7 @@ impl LostParts {
     }
 }
 
-/// The model that is asked for instead: what a client calls one says nothing to another provider.
+/// Returns the configured model: the client's model name means nothing to another provider.
 pub(crate) fn model(upstream: &Upstream, wire: Wire) -> Option<String> {
     let own = upstream.provider.model.as_ref()?;
     upstream.is_foreign(wire).then(|| own.value.clone())
@@ -76,7 +76,7 @@ pub(crate) fn is_translated(call: &ModelCall) -> bool {
 }
 
 impl ProxiedRequest<'_> {
-    /// Sends what the client said in the words of the provider, and returns the answer in its own.
+    /// Sends the client's request in the provider's wire, and returns the answer in the client's.
     pub async fn send_translated(
         &self,
         parts: Vec<BodyPart>,
@@ -94,7 +94,7 @@ impl ProxiedRequest<'_> {
         };
         let (from, provider) = (self.wire, &self.upstream.provider);
         let endpoint = &self.upstream.endpoint;
-        // Without this, Gemini's streams are one list; of one element, it is a list as well.
+        // Without this, Gemini's streams are one JSON list, even if it has a single element.
         let query = self.parts.uri.query().unwrap_or_default();
         let listed = *stream == Some(true) && !query.split('&').any(|pair| pair == "alt=sse");
         let own = self::model(self.upstream, from);
@@ -169,7 +169,7 @@ impl ProxiedRequest<'_> {
         })
     }
 
-    /// A complaint of ours, as an answer.
+    /// Returns an error of the proxy as an answer.
     pub fn complains(&self, what: &ClientError) -> ForwardResponse {
         let (status, kind, body) = write_client_error(self.wire, false, what);
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
@@ -215,7 +215,7 @@ impl ProxiedRequest<'_> {
         all
     }
 
-    /// The key that the client sent, wherever its API has it.
+    /// Returns the client's key from the header of its API.
     fn key(&self) -> Option<String> {
         let token = self.state.access.token();
         let given = headers::KEYS
@@ -245,7 +245,7 @@ impl ProxiedRequest<'_> {
         locked(&self.lost.0).extend(told.lost.iter().cloned());
     }
 
-    /// The whole body, as it is when it is not packed.
+    /// Returns the whole body, decompressed.
     pub async fn gathered(&self, parts: Vec<BodyPart>, packed: bool) -> io::Result<Vec<u8>> {
         let packed = packed && self.parts.headers.contains_key(CONTENT_ENCODING);
         let (headers, limits) = (self.parts.headers.clone(), self.state.limits.clone());
@@ -288,7 +288,7 @@ pub(crate) fn answered(
     }
 }
 
-/// Translates a provider's error for a client of another wire; a status with a meaning is kept.
+/// Translates a provider's error for a client of another wire; a meaningful status is kept.
 pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, ClientError) {
     let text = error_message(said).unwrap_or_else(|| {
         if said.is_empty() {

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::translate::refusal;
 
-/// A reply on its way, told on another wire as it comes.
+/// A reply that is translated to another wire while it is streamed.
 #[derive(Debug)]
 pub(crate) struct TranslatedReply {
     upstream: ResponseBody,
@@ -29,7 +29,7 @@ pub(crate) struct TranslatedReply {
 }
 
 impl TranslatedReply {
-    /// `model` is what the client asked for.
+    /// `model` is the model that the client requested.
     pub fn new(
         upstream: ResponseBody,
         [from, to]: [Wire; 2],
@@ -47,13 +47,13 @@ impl TranslatedReply {
         }
     }
 
-    /// Sends usage by itself at the end of a chat.
+    /// Sends usage as a separate chunk at the end of a chat.
     pub fn with_usage_apart(mut self, apart: bool) -> TranslatedReply {
         self.relay = self.relay.with_usage_apart(apart);
         self
     }
 
-    /// Translates some of the provider's bytes. What stands before an error among them is told all the same.
+    /// Translates some of the provider's bytes. Content before an error among them is translated too.
     fn hear(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), ReplyError> {
         let Some(reader) = &mut self.reader else {
             return Ok(());
@@ -79,7 +79,7 @@ impl TranslatedReply {
         Ok(told)
     }
 
-    /// Tells that the reply failed; nothing if there was none at all, which says something by itself.
+    /// Returns the error of a failed reply; nothing if there was no reply at all, since an empty body shows that.
     fn fail(&mut self, error: &ReplyError) -> Vec<u8> {
         self.reader = None;
         if *error == ReplyError::Empty {
@@ -159,7 +159,7 @@ impl Body for TranslatedReply {
     }
 }
 
-/// A whole reply as one body of the other wire; or what the provider says instead.
+/// Returns a whole reply as one body of the other wire; or the provider's error.
 pub(crate) async fn whole(mut relayed: TranslatedReply) -> Result<Vec<u8>, Vec<u8>> {
     let said = |error: ReplyError| match error {
         ReplyError::Failed { body } => body,

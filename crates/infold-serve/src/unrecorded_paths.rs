@@ -1,4 +1,4 @@
-//! Requests that look like model calls, at paths that are not known as such.
+//! Requests that look like model calls, at unknown paths.
 
 use std::collections::HashSet;
 use std::io::Read as _;
@@ -20,7 +20,7 @@ use crate::proxy::ProxiedRequest;
 #[derive(Debug, Default)]
 pub(crate) struct UnrecordedPaths(Mutex<HashSet<String>>);
 
-/// How many paths are remembered. Clients choose them, so that there has to be an end.
+/// The number of remembered paths. Clients choose them, so there has to be a limit.
 const MAX_PATHS: usize = 256;
 
 /// The longest body that is looked into.
@@ -60,7 +60,7 @@ impl UnrecordedPaths {
             && (has_policy || !locked(&self.0).contains(path))
     }
 
-    /// Warns if the body is that of a model call, and says whether it is. It reads the body, and may block.
+    /// Warns if the body looks like a model call, and says whether it does. Reads the body, and may block.
     pub fn check(&self, path: &str, headers: &HeaderMap, body: &IncomingBody) -> bool {
         if !is_call(headers, body) {
             return false;
@@ -77,7 +77,7 @@ impl UnrecordedPaths {
 }
 
 impl ProxiedRequest<'_> {
-    /// Warns if a request that passes unrecorded looks like a model call; under a policy for tools it is refused.
+    /// Warns if an unrecorded request looks like a model call; under a policy for tools it is refused.
     pub async fn look_for_call(&self) -> Option<Response> {
         let (path, body) = (self.route.path.clone(), self.body.clone());
         let has_policy = self.state.conversations.core.tool_policy.is_some();
@@ -87,7 +87,7 @@ impl ProxiedRequest<'_> {
         }
         let (state, headers) = (Arc::clone(self.state), self.parts.headers.clone());
         let looked = spawn_blocking(move || state.unrecorded.check(&path, &headers, &body));
-        // Without a policy it only warns: the request goes on whatever becomes of it.
+        // Without a policy it only warns: the request is forwarded in any case.
         match looked.await {
             Ok(false) => None,
             Ok(true) | Err(_) => {

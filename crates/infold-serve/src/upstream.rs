@@ -8,20 +8,20 @@ use infold::profile::{Origin, Setting};
 use infold_provider::{Endpoint, EndpointError};
 use infold_wire::Wire;
 
-/// Where the requests of each wire go. Nothing that a client says changes it.
+/// The providers of the requests of each wire. Clients cannot change them.
 #[derive(Clone, Debug)]
 pub struct Upstreams(Vec<Upstream>);
 
-/// Where the requests of one wire go.
+/// The provider of the requests of one wire.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    /// As the configuration has it.
+    /// The provider in the configuration.
     pub provider: Arc<Provider>,
-    /// As requests need it.
+    /// The provider's endpoint for requests.
     pub endpoint: Arc<Endpoint>,
 }
 
-/// Why there is no such upstream.
+/// The reason that there is no such upstream.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     /// There is neither an API nor a provider of that name.
@@ -30,7 +30,7 @@ pub enum UpstreamError {
     /// There is no such wire.
     #[error("no API `{0}` is served (there are openai, responses, anthropic, gemini, ollama)")]
     Api(String),
-    /// It cannot be spoken to.
+    /// The address is not valid for requests.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
 }
@@ -38,10 +38,9 @@ pub enum UpstreamError {
 impl Upstreams {
     /// Takes addresses from the flags, then the configuration, then each API's default.
     ///
-    /// A flag is an address for every API, or `API=ADDRESS`, or `API=PROVIDER`; `provider`
-    /// names one of the configuration. What is there speaks the API that it is asked for, unless
-    /// the address names another (`anthropic=openai+http://host`) or the provider has another:
-    /// then requests and replies are translated.
+    /// A flag is an address for every API, or `API=ADDRESS`, or `API=PROVIDER`; `provider` names one of the
+    /// configuration. The server there is taken to speak the API of the client, unless the address names another
+    /// (`anthropic=openai+http://host`) or the provider has another: then requests and replies are translated.
     pub fn new(
         config: &Config,
         flags: &[String],
@@ -77,7 +76,7 @@ impl Upstreams {
             let flag = flag.map(|(_, to)| *to).or(everywhere);
             let set = config.serve.upstreams.iter().find(|(of, _)| *of == api);
             let set = set.map(|(_, set)| set.value.as_str());
-            // One that was named on the command line comes before what is written.
+            // A provider named on the command line takes precedence over the configuration.
             let by_name = chosen.as_ref().and_then(|one| speaking(one, api));
             let (first, second) = if provider.is_some() {
                 (by_name, set)
@@ -94,14 +93,14 @@ impl Upstreams {
         Ok(Upstreams(all))
     }
 
-    /// Where requests of this wire go.
+    /// Returns the upstream of a wire.
     pub fn of(&self, wire: Wire) -> &Upstream {
         &self.0[wire as usize]
     }
 }
 
 impl Upstream {
-    /// It speaks another wire than these clients do.
+    /// Says whether the upstream speaks another wire than these clients.
     pub(crate) fn is_foreign(&self, wire: Wire) -> bool {
         self.endpoint.wire != wire
     }
@@ -127,7 +126,7 @@ fn canon(api: &str) -> &str {
     if api == "chat" { "openai" } else { api }
 }
 
-/// A provider as one that speaks this API: OpenAI's two stand side by side at one address.
+/// Returns a provider as one that speaks this API: OpenAI's two APIs share an address.
 fn speaking(provider: &Provider, wanted: &'static str) -> Option<Provider> {
     let speaks = provider.api.value.as_str();
     let alike = |api: &str| matches!(api, "openai" | "responses" | "lmstudio");

@@ -11,7 +11,7 @@ use office::{Office, assistant, reply, user};
 use serde_json::Value;
 
 const WINDOW: u64 = 4_000;
-/// A quarter of the window is for the reply, a tenth is held back: what is more is folded.
+/// A quarter of the window is for the reply, a tenth is held back: a request with more tokens is folded.
 const MOST: u64 = 2_600;
 
 /// A summarizer that says when it begins, and writes when it may.
@@ -37,7 +37,7 @@ fn header(exchange: &Exchange, name: &str) -> u64 {
     found.map_or(0, |(_, value)| value.parse().expect("it is a number"))
 }
 
-/// Talks until so many tokens are sent; nothing is folded on the way.
+/// Continues until a request has this many tokens; nothing is folded on the way.
 fn talk(office: &Office, history: &mut Vec<Value>, tokens: u64) {
     loop {
         let turn = history.len();
@@ -99,7 +99,7 @@ fn nobody_else_waits_for_a_summary_that_a_request_needs_at_once() {
     let (folded, sent) = std::thread::scope(|scope| {
         let asked = scope.spawn(|| office.ask(&history, None));
         wait("a summary is begun", || dir.path().join("begun").exists());
-        // Another one has the task, and others have theirs.
+        // The lease of this task is taken, those of others are free.
         let pinned = office
             .conversations
             .with(task, |writer| writer.note("by hand"));
@@ -176,7 +176,7 @@ fn that_something_is_being_folded_is_told_before_the_work() {
         let (what, json) = next();
         assert_eq!(what, "folding");
         assert!(json.contains(r#""due":"window""#), "{json}");
-        // Nobody has written anything yet.
+        // The summary has not been written yet.
         std::fs::write(dir.path().join("may"), "").expect("it can be written");
         asked.join().expect("it is asked");
     });

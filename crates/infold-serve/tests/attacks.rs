@@ -1,4 +1,4 @@
-//! Who must not get in, and what must not get out.
+//! Requests that must be refused, and data that must not leave.
 
 mod front;
 
@@ -100,7 +100,7 @@ fn pages_of_other_sites_are_refused() {
     ] {
         assert_eq!(get(foreign), 403, "{foreign}");
     }
-    // What a browser asks before it sends what a page wants to send.
+    // The preflight request of a browser, before it sends the request of a page.
     let preflight = "OPTIONS /v1/messages HTTP/1.1\nhost: localhost:PORT\norigin: https://evil.example\naccess-control-request-method: POST";
     assert_eq!(proxy.ask(preflight).status, 403);
     assert_eq!(server.count(), asked);
@@ -246,7 +246,7 @@ fn a_body_is_as_large_as_it_may_be_and_no_larger() {
         assert_eq!(answer.status, 413, "{wire}");
         let body = Json::parse(&answer.body).expect("JSON, in the words of the wire");
         assert!(body.get("error").is_some(), "{wire}");
-        // Nobody said how long it would be.
+        // A chunked body, without a declared length.
         let chunk = format!("2710\r\n{}\r\n", "x".repeat(10_000));
         let host = proxy.address;
         let head = format!(
@@ -302,7 +302,7 @@ fn a_small_body_that_unpacks_to_a_large_one_does_no_harm() {
         ("zstd", window),
         ("br", brotli),
     ] {
-        // It is not read, and passed on as it came.
+        // The body is not read, and is passed on unchanged.
         let header = format!("content-encoding: {coding}\r\n");
         let answer = proxy.post("/v1/chat/completions", &header, &bomb);
         assert_eq!(answer.status, 400, "the provider does not unpack it");
@@ -468,7 +468,7 @@ fn a_token_is_wanted_and_goes_nowhere() {
             assert_eq!(get(path, wrong), 401, "{path} {wrong}");
         }
     }
-    // There is no key of ours, so a client needs that place for its own.
+    // No key is configured, so a client needs that header for its own.
     assert_eq!(
         get("/v1/models", &format!("authorization: Bearer {TOKEN}")),
         401
@@ -505,7 +505,7 @@ fn a_token_is_wanted_and_goes_nowhere() {
 fn keys_that_a_provider_repeats_are_not_kept() {
     let key = "a-key-of-the-clients-own";
     let said = format!(r#"{{"error":{{"message":"no more for {key} and sk-our-own-key"}}}}"#);
-    // As an answer, in a stream, in a stream that had begun, and with a status that says so.
+    // As an answer, in a stream, in a stream that had begun, and with an error status.
     let begun = r#"data: {"choices":[{"index":0,"delta":{"content":"well"}}]}"#;
     let answers = [
         (200, "application/json", said.clone()),

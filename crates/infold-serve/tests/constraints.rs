@@ -11,7 +11,7 @@ const CONSTRAINTS: usize = 20;
 /// Enough turns for several folds in the window.
 const TURNS: usize = 36;
 
-/// A constraint of the request, said in one of several forms.
+/// Returns a constraint of the request in one of several forms.
 fn constraint(form: &str, number: usize) -> String {
     let value = 137 + 41 * number;
     match form {
@@ -25,7 +25,7 @@ fn constraint(form: &str, number: usize) -> String {
     }
 }
 
-/// A result that repeats itself little, as those of real tools do.
+/// A result with few repetitions, like those of real tools.
 fn result(turn: usize) -> String {
     let parts = [
         "parser", "engine", "cache", "router", "worker", "writer", "index",
@@ -44,7 +44,7 @@ fn result(turn: usize) -> String {
     (0..60).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Sends the conversation as it is, and adds the reply to it.
+/// Sends the conversation unchanged, and adds the reply to it.
 fn send(proxy: &Proxy, messages: &mut Vec<Value>) {
     let body = json!({"model": "m", "max_tokens": 500, "messages": messages});
     let (path, headers) = place(Wire::Anthropic, false);

@@ -1,4 +1,4 @@
-//! Which task a request belongs to: stories of clients, told to the conversations without a server around it.
+//! The assignment of requests to tasks: stories of clients, without a server.
 
 mod office;
 
@@ -54,12 +54,12 @@ fn parallel_samples_do_not_mix() {
     one.record(reply("first")).expect("it is recorded");
     two.record(reply("second")).expect("it is recorded");
     three.record(reply("third")).expect("it is recorded");
-    // As long as none of them is gone on with, they are one conversation.
+    // As long as none of them is continued, they are one conversation.
     let task = one.task();
     assert_eq!((two.task(), three.task(), office.tasks()), (task, task, 1));
     assert_eq!(office.shows(task), ["hi", "third"]);
     drop((one, two, three));
-    // Each goes on as itself.
+    // Each continues separately.
     let more = |text: &str| [user("hi"), assistant(text), user("more")];
     assert_eq!(office.turn(&more("second"), "2", None), task);
     let other = office.turn(&more("first"), "1", None);
@@ -74,16 +74,16 @@ fn retries_and_questions_put_differently_are_one_task() {
     let mut office = Office::new(100_000);
     let said = [user("hi"), assistant("hello"), user("a")];
     let task = office.turn(&said[..1], "hello", None);
-    // The client did not hear the answer, and asks again: the model says something else each time.
+    // The client did not get the answer, and repeats the request: the model gives another answer each time.
     for answer in ["b", "c", "d"] {
         assert_eq!(office.turn(&said, answer, None), task);
         assert_eq!(office.shows(task).last().map(String::as_str), Some(answer));
         office.restart();
     }
-    // It goes on from the one that it heard, which need not be the last.
+    // It continues from the answer that it got, which need not be the last.
     let on = [&said[..], &[assistant("c"), user("e")]].concat();
     assert_eq!(office.ask(&on, None).0.task(), task);
-    // That was not answered, and is put differently.
+    // That message was not answered, and is rephrased.
     let other = [&said[..], &[assistant("c"), user("f")]].concat();
     assert_eq!(office.turn(&other, "g", None), task);
     assert_eq!(office.shows(task), ["hi", "hello", "a", "c", "f", "g"]);
@@ -242,7 +242,7 @@ fn an_edit_forks_and_leaves_the_original_alone() {
         office.shows(fork),
         ["hi", "hello", "other", "way", "on", "so"]
     );
-    // The original can still go on.
+    // The original can still be continued.
     let mut on = long.to_vec();
     on.extend([assistant("d"), user("e")]);
     assert_eq!(office.turn(&on, "f", None), task);
@@ -285,7 +285,7 @@ fn a_named_task_is_rewound_instead() {
     assert_eq!(office.turn(&edited, "way", name()), task);
     assert_eq!(office.shows(task), ["hi", "hello", "other", "way"]);
     assert_eq!(office.tasks(), 1);
-    // While something is under way in it, it is not.
+    // While an exchange is in progress in it, it is not.
     let mut on = edited.to_vec();
     on.extend([assistant("way"), user("on")]);
     let (_busy, _) = office.ask(&on, name());
@@ -321,7 +321,7 @@ fn equal_openings_of_other_sessions_models_and_tools_are_other_tasks() {
         .exchange
         .task();
     assert_ne!(with_tools, one);
-    // Once the model has said something, a session may go on under another id.
+    // Once the model has replied, a session may continue under another id.
     let on = [user("hi"), assistant("hello"), user("more")];
     assert_eq!(office.turn(&on, "yes", session("two")), two);
     let mut on = on.to_vec();
@@ -395,7 +395,7 @@ fn a_fork_of_a_task_that_ended_keeps_the_folds_before_it() {
     assert_eq!(office.holds(fork).len(), 6);
 }
 
-/// A conversation of so many turns, each of about so many words.
+/// A conversation of `turns` turns, each of about `words` words.
 fn long(turns: usize, words: usize) -> Vec<Value> {
     let mut all = Vec::new();
     for turn in 0..turns {
@@ -515,7 +515,7 @@ fn what_a_provider_finds_too_long_is_folded_harder() {
 
 #[test]
 fn folds_that_did_not_help_are_taken_back() {
-    // One that was not folded before, and one that was.
+    // A conversation that was not folded before, and one that was.
     for window in [100_000, 4_000] {
         let office = Office::new(window);
         let mut messages = long(60, 60);
@@ -610,7 +610,7 @@ fn what_was_rewound_or_forked_keeps_the_folds_before_it() {
     let task = office.turn(&history, "yes", None);
     history.extend([assistant("yes"), user("and now?")]);
     assert_eq!(office.turn(&history, "still", None), task);
-    // The last question is put differently: what was summarised stays summarised.
+    // The last question is rephrased: the summary stays.
     let asked = [&history[..], &[assistant("still"), user("a")]].concat();
     let (mut answered, before) = office.ask(&asked, None);
     answered.record(reply("b")).expect("it is recorded");
@@ -667,7 +667,7 @@ fn responses_that_the_provider_keeps_are_recorded_in_order() {
         .expect("it is recorded");
     let third = say("on", Some("resp_2"));
     assert_eq!(third.task(), first.task());
-    // Where the beginning is not known, a task of its own begins.
+    // If the beginning is unknown, a new task begins.
     let unknown = say("x", Some("resp_9"));
     assert!(![first.task(), other.task()].contains(&unknown.task()));
 }
@@ -693,7 +693,7 @@ fn where_tools_leave_no_room_all_else_is_folded() {
 
 #[test]
 fn long_instructions_do_not_make_every_turn_change_what_was_sent_before() {
-    // Of a window of 32,000 tokens, instructions take so much.
+    // The share of the instructions in a window of 32,000 tokens.
     for (share, most) in [(50, 14), (60, 10), (70, 16), (80, 45)] {
         let office = Office::new(32_000);
         let system = system(&"rule ".repeat(320 * share));
@@ -717,7 +717,7 @@ fn long_instructions_do_not_make_every_turn_change_what_was_sent_before() {
 #[test]
 fn a_conversation_that_is_had_again_is_one_task_each_time() {
     let office = Office::new(100_000);
-    // The model says the same each time, as it does where nothing is left to chance.
+    // The model replies the same each time, as with temperature zero.
     let mut tasks = Vec::new();
     for name in ["one", "two", "three"] {
         let name = || Some(ConversationName::Given(name.to_owned()));
@@ -756,7 +756,7 @@ fn a_summary_is_written_in_the_form_of_the_request() {
         writer.condense(span.unwrap(), "said yes").map(drop)
     });
     folded.unwrap().unwrap();
-    // The same conversation goes on with another API.
+    // The same conversation continues with another API.
     let content = |message: &Value| {
         let role = if message["role"] == "user" {
             "user"
@@ -801,7 +801,7 @@ fn a_lost_index_is_filled_again_and_names_are_found() {
     let on = [user("hi"), assistant("hello"), user("a")];
     assert_eq!(office.turn(&on, "b", name()), task);
     office.restart_without_index();
-    // What bears a name is rewound, and no other with the same words is taken for it.
+    // A task with a name is rewound, and no other task with the same words is taken for it.
     let edited = [user("hi"), assistant("hello"), user("other")];
     assert_eq!(office.turn(&edited, "way", name()), task);
     assert_eq!(office.shows(task), ["hi", "hello", "other", "way"]);
@@ -833,7 +833,7 @@ fn pieces_that_say_nothing_alone_count_among_others() {
     contents.extend([content("model", "well"), content("user", "more")]);
     let named = take(&contents, Some(ConversationName::Given(task.to_string())));
     assert_eq!(named.task(), task);
-    // Nothing is there twice.
+    // No message is recorded twice.
     let log = office
         .conversations
         .contexts()

@@ -1,4 +1,4 @@
-//! A server whose databases are damaged, before it starts or while it runs, goes on recording by itself.
+//! A server whose databases are damaged, before it starts or while it runs, continues to record without help.
 
 mod office;
 
@@ -18,7 +18,7 @@ fn damage(root: &Path, name: &str, fill: u8) {
     let mut bytes = fs::read(&path).expect("a database");
     assert!(bytes.len() > 4 * PAGE, "{name} has few pages");
     bytes[PAGE..].fill(fill);
-    // In its place: whoever has it open meets the damage.
+    // Overwrite the file in place, so that open handles meet the damage too.
     fs::write(path, bytes).expect("written");
 }
 
@@ -43,7 +43,7 @@ fn office() -> Office {
     office
 }
 
-/// Old conversations go on where they are, new ones are recorded, and all are listed.
+/// Old conversations continue in their tasks, new ones are recorded, and all are listed.
 fn works(office: &Office, what: &str, first: usize) {
     let before = office.tasks();
     for number in (first..CONVERSATIONS).step_by(CONVERSATIONS / 3) {

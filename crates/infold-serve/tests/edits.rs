@@ -1,4 +1,4 @@
-//! Clients that edit what they said before, again and again, on a machine with few descriptors.
+//! Clients that repeatedly edit earlier messages, on a machine with few descriptors.
 
 mod office;
 
@@ -42,7 +42,7 @@ fn the_same_early_question_is_edited_again_and_again() {
     for (task, said) in tasks.iter().skip(1).step_by(20) {
         assert_eq!(office.holds(*task), texts(said));
     }
-    // The first question belongs to the conversation that was there; each edit of it is one of its own.
+    // The first question belongs to the existing conversation; each edit of it becomes a separate one.
     assert_eq!(office.tasks(), 200);
 }
 
@@ -56,7 +56,7 @@ fn each_question_is_edited_once_while_the_conversation_grows() {
         for version in ["first", "second"] {
             said.truncate(2 * number);
             said.push(user(&format!("question {number}, {version} version")));
-            // The model goes on for two turns before the question is edited: then it is really used.
+            // The model continues for two turns before the question is edited: then the branch is in use.
             let answer = format!("answer {number} to the {version}");
             last = Some(office.turn(&said, &answer, None));
             said.push(assistant(&answer));

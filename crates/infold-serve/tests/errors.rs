@@ -1,4 +1,4 @@
-//! Errors of providers: which of them are folded for, and what the client sees of the others.
+//! Errors of providers: which of them cause folds, and what the client gets for the others.
 
 mod front;
 
@@ -11,7 +11,7 @@ use infold_log::Item;
 use infold_testkit::{Model, Script, Seen, Server, Step};
 use serde_json::{Value, json};
 
-/// One error as a provider sends it, and what it means.
+/// One error of a provider, with its meaning.
 #[derive(Clone)]
 struct Row {
     name: String,
@@ -52,7 +52,7 @@ impl Row {
         headers.fold(step, |step, (name, value)| step.header(name, value))
     }
 
-    /// What says itself that the request is too long.
+    /// Says whether the error itself states that the request is too long.
     fn is_overflow(&self) -> bool {
         self.expect.starts_with("too_l")
     }
@@ -212,7 +212,7 @@ fn a_limit_of_a_rate_is_no_window() {
     }
 }
 
-/// Starts a provider that refuses every request in which something stands for messages.
+/// Starts a provider that refuses every request with stand-ins.
 fn refusing(refuse: impl Fn(&Seen) -> Step + Send + 'static) -> Server {
     let script = Script::new().otherwise(move |seen| {
         if holds_stand_in(seen) {
@@ -234,10 +234,10 @@ fn holds_stand_in(seen: &Seen) -> bool {
 
 const KEY: &str = "sk-of-the-client-0123456789";
 
-/// What a provider says that finds a stand-in odd, and repeats the key.
+/// A provider's error about a stand-in that it rejects; it repeats the key.
 const ODD: &str = r#"{"error":{"message":"messages.1.content: this is odd, sk-of-the-client-0123456789","type":"invalid_request_error"}}"#;
 
-/// A client that goes on with a conversation, a hundred tokens or so each turn.
+/// A client that continues a conversation by about a hundred tokens each turn.
 struct Client<'p> {
     proxy: &'p Proxy,
     said: Vec<Value>,
@@ -257,7 +257,7 @@ impl Client<'_> {
         (sent, answer)
     }
 
-    /// Goes on until the provider is sent a request with a stand-in.
+    /// Continues until the provider gets a request with a stand-in.
     fn ask_until_folded(&mut self, server: &Server) -> (Vec<u8>, Answer) {
         for _ in 0..200 {
             let asked = self.ask();
@@ -337,7 +337,7 @@ fn a_folded_request_that_is_refused_is_sent_as_the_client_wrote_it() {
         let seen = calls(&server);
         assert_eq!(seen.len(), before + 1);
         assert_eq!(seen[before].body.as_deref(), Some(&sent[..]));
-        // What would not fit the window is not sent: the client hears what the provider says.
+        // A request that would not fit the window is not sent without folds: the client gets the provider's error.
         let refused = (0..100).map(|_| client.ask().1).find(|it| it.status != 200);
         let refused = refused.expect("some time it does not fit");
         assert_eq!((refused.status, refused.text()), (status, ODD.to_owned()));
@@ -431,7 +431,7 @@ fn a_true_overflow_is_put_in_words_that_the_client_knows_without_made_up_sizes()
     };
     let chat = "/v1/chat/completions";
     let messages = "/v1/messages";
-    // What the client knows comes as it is.
+    // An error that the client's wire defines is passed on unchanged.
     for (path, body, error) in [
         (
             chat,
@@ -457,7 +457,7 @@ fn a_true_overflow_is_put_in_words_that_the_client_knows_without_made_up_sizes()
         let answer = answer(path, body, error);
         assert_eq!((answer.status, answer.text()), (400, error.to_owned()));
     }
-    // What it does not know is said in its own words, with the provider's numbers or none.
+    // Any other error is written in the terms of the client's wire, with the provider's numbers or none.
     let told = answer(
         messages,
         &anthropic("hi"),
@@ -505,7 +505,7 @@ fn a_long_context_is_a_window_of_a_million() {
         ..Model::default()
     }));
     let proxy = proxy(&server);
-    // Some 240,000 tokens.
+    // About 240,000 tokens.
     let words = "some more words to fill it with ".repeat(250);
     let talk = |about: &str| -> Vec<Value> {
         let turn = |turn: usize| match turn % 2 {

@@ -1,4 +1,4 @@
-//! What a client sees when its provider fails: its provider's own failure, and no more.
+//! A client whose provider fails sees the provider's own failure, and no other.
 
 mod front;
 
@@ -80,7 +80,7 @@ fn a_silent_provider_is_given_up() {
     let (once, _other) = start(Step::say("one two three four").gated(1, &Gate::closed()));
     let check = |wire: Wire| {
         let (path, headers) = place(wire, true);
-        // Nothing at all comes: there is time to say so.
+        // No bytes arrive at all, so the proxy can still send an error.
         let answer = never.post(path, headers, &request(wire, true, "hi"));
         assert_eq!((answer.status, answer.whole), (504, true), "{wire}");
         let text = answer.text();
@@ -141,7 +141,7 @@ fn a_stream_that_breaks_breaks_for_the_client_too() {
         let body = request(wire, true, "hi");
         let expected = post(direct.address(), path, headers, &body);
         assert!(!expected.whole);
-        // All that came goes on, however soon the break comes after it; only ids differ.
+        // All bytes before the break are forwarded, however soon it follows; only ids differ.
         for _ in 0..10 {
             let answer = proxy.post(path, headers, &body);
             assert_eq!((answer.status, answer.whole), (200, false), "{wire}");
@@ -156,7 +156,7 @@ fn a_stream_that_breaks_breaks_for_the_client_too() {
     }
 }
 
-/// An upstream that sends a whole reply at once, and hangs up without saying that it is whole.
+/// An upstream that sends a whole reply at once, and closes the connection without its end marker.
 fn hangs_up(reply: &'static [u8]) -> std::net::SocketAddr {
     use std::io::{Read as _, Write as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -211,7 +211,7 @@ fn a_body_that_is_cut_short_is_not_made_whole() {
         "",
         &request(Wire::Chat, false, "hi"),
     );
-    // Nothing was passed on yet when it broke, so that it can be said.
+    // No bytes were forwarded before the break, so the proxy can send an error.
     assert!(
         answer.status == 502 || !answer.whole,
         "{} {}",
@@ -308,7 +308,7 @@ fn a_client_that_leaves_takes_its_request_with_it() {
             assert!(client.read(&mut some).expect("it begins") > 0);
         }
         drop(client);
-        // It is closed or reset, and not only silent.
+        // The connection is closed or reset, and not only silent.
         let ended = loop {
             match asked.read(&mut some) {
                 Ok(1..) => {}

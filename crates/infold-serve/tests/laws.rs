@@ -1,4 +1,4 @@
-//! Whatever clients do, in whatever order, no conversation gets into another.
+//! Any actions of clients, in any order: no conversation gets into another.
 
 mod office;
 
@@ -7,10 +7,10 @@ use office::{Office, assistant, reply, user};
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// What a client may do next. Numbers choose among what is there.
+/// The next action of a client. Its numbers choose among the existing conversations and requests.
 #[derive(Clone, Debug)]
 enum Act {
-    /// Goes on with a conversation.
+    /// Continues a conversation.
     Say(usize, u8),
     /// Goes back in a conversation and says something else.
     Edit(usize, usize, u8),
@@ -18,16 +18,16 @@ enum Act {
     Begin(u8),
     /// Asks and does not wait.
     Sample(usize, u8),
-    /// An answer comes to something that was asked.
+    /// A request gets its answer.
     Answer(usize, u8),
-    /// Whoever asked went away.
+    /// The client of a request disconnected.
     Leave(usize),
     /// The server ends and starts again.
     Restart,
 }
 
 fn act() -> impl Strategy<Value = Act> {
-    // Few words, so that conversations meet again and again.
+    // Few words, so that conversations often coincide.
     let word = 0..3_u8;
     prop_oneof![
         6 => (any::<usize>(), word.clone()).prop_map(|(at, word)| Act::Say(at, word)),
@@ -59,9 +59,9 @@ struct World {
     office: Office,
     words: usize,
     name: Option<ConversationName>,
-    /// What each client has: its history, which ends with an answer, unless it is empty.
+    /// The history of each client, which ends with an answer unless it is empty.
     clients: Vec<Vec<Value>>,
-    /// What was asked and not answered.
+    /// The requests that are not answered yet.
     asked: Vec<(Vec<Value>, Exchange)>,
 }
 
@@ -71,7 +71,7 @@ impl World {
         let sent = sent["messages"].as_array().cloned().unwrap_or_default();
         prop_assert_eq!(sent.first(), history.first());
         prop_assert_eq!(sent.last(), history.last());
-        // What is sent is the history, in order, with stand-ins for what is left out.
+        // The request is the history, in order, with stand-ins for the messages that are left out.
         let mut rest = history.iter();
         for message in &sent {
             let stands_in = message["content"]
@@ -94,8 +94,8 @@ impl World {
         let answer = text(word, self.words);
         exchange.record(reply(&answer)).expect("it is recorded");
         history.push(assistant(&answer));
-        // An answer that was given before is there already, and what came after it. One that the
-        // conversation went on without is kept beside its path.
+        // A repeated answer is recorded already, with the messages after it. An answer that the conversation continued
+        // without is recorded beside its path.
         let texts = history
             .iter()
             .filter_map(|message| message["content"].as_str());
@@ -150,7 +150,7 @@ impl World {
             }
             Act::Leave(_) => {}
             Act::Restart => {
-                // What is under way ends with the server.
+                // Unanswered requests end with the server.
                 self.asked.clear();
                 self.office.restart();
             }
@@ -162,7 +162,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// After each answer, the task that took it holds exactly what its client has.
+    /// After each answer, its task has exactly the messages of its client.
     #[test]
     fn no_conversation_gets_into_another(
         acts in prop::collection::vec(act(), 1..40),

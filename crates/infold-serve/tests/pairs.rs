@@ -1,4 +1,4 @@
-//! What providers refuse: one half of a pair without the other, and roles that do not alternate.
+//! No request has what providers refuse: one half of a pair without the other, or roles that do not alternate.
 
 mod office;
 
@@ -13,7 +13,7 @@ fn text(words: usize) -> String {
     "word ".repeat(words)
 }
 
-/// Sends a conversation as it grows, a message at a time where the client's turn is; calls `check` with what is sent.
+/// Sends a conversation as it grows, one message at each turn of the client; calls `check` with each request.
 fn play(wire: Wire, window: u64, messages: &[Value], mut check: impl FnMut(&[Value], &[Value])) {
     let office = Office::new(window);
     let list = match wire {
@@ -33,7 +33,7 @@ fn play(wire: Wire, window: u64, messages: &[Value], mut check: impl FnMut(&[Val
     assert_eq!(office.tasks(), 1);
 }
 
-/// Every id, and how often it stands in messages.
+/// Returns every id in messages with the number of its occurrences.
 fn ids(messages: &[Value]) -> BTreeMap<String, usize> {
     let mut ids = BTreeMap::new();
     let mut all: Vec<&Value> = messages.iter().collect();
@@ -55,7 +55,7 @@ fn ids(messages: &[Value]) -> BTreeMap<String, usize> {
     ids
 }
 
-/// Whatever is shown of what an id ties together, all of it is.
+/// Checks that messages tied together by an id are shown all or not at all.
 fn whole(client: &[Value], sent: &[Value]) {
     let all = ids(client);
     for (id, count) in ids(sent) {
@@ -165,7 +165,7 @@ fn refused(call: &ModelCall, office: &Office) -> Option<Value> {
     Some(serde_json::from_slice(&bytes(&call.body, &again)).expect("JSON"))
 }
 
-/// Who speaks, one after another; items of one output are one speaker.
+/// Returns the roles in order; items of one output count as one.
 fn speakers(sent: &Value) -> Vec<String> {
     let mut speakers: Vec<String> = Vec::new();
     for item in sent.as_array().expect("a list") {
@@ -210,7 +210,7 @@ fn separators_stand_between_turns_and_what_was_learned_stays() {
         parallel.count() > 0,
         "calls of one output stand side by side"
     );
-    // It is known after a restart, and is not refused again.
+    // The quirk is known after a restart, and is not refused again.
     office.restart();
     let taken = office.conversations.accept(&call).expect("it is taken");
     let again: Value = serde_json::from_slice(&bytes(&call.body, &taken.outgoing)).expect("JSON");
@@ -256,7 +256,7 @@ fn signed(sent: &[Value], turn: usize) -> Value {
 
 #[test]
 fn thinking_is_sent_only_behind_what_it_was_signed_behind() {
-    // Known by its name, and found out by an error.
+    // One quirk is known by the model's name, one is detected by an error.
     for (model, learns) in [("claude-opus-5-5", false), ("claude-next", true)] {
         let mut office = Office::new(3_000);
         let mut history: Vec<Value> = Vec::new();

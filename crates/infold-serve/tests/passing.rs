@@ -1,4 +1,4 @@
-//! What goes through the proxy comes out as it went in.
+//! The proxy forwards requests and replies byte for byte.
 
 mod front;
 
@@ -10,7 +10,7 @@ use infold_testkit::{Gate, Model, Script, Server, Step, hash};
 use infold_wire::reply::{stream_reply, write_reply};
 use infold_wire::{Reply, Wire};
 
-/// A model that does not look at what it is asked: some of it is odd on purpose.
+/// A model that does not check its requests: some of them are odd on purpose.
 fn lenient() -> Script {
     Script::new().model(Model {
         strict: false,
@@ -187,7 +187,7 @@ fn a_packed_reply_comes_back_packed_and_is_recorded_where_it_can_be_read() {
             assert_eq!(answer.header("content-encoding"), Some(coding));
             assert_eq!((answer.status, answer.body), (200, body), "{coding}");
             proxy.finish();
-            // Zstd is decoded at its end, which comes too late for what only passes.
+            // Zstd is decoded at its end, which is too late for a body that is only forwarded.
             let is_recorded = proxy.kept().contains("so it is packed");
             assert_eq!(is_recorded, coding != "zstd", "{coding} {stream}");
         }
@@ -203,7 +203,7 @@ fn a_packed_error_is_understood_and_comes_back_packed() {
         let mut proxy = Proxy::to(&server.url());
         let answer = proxy.post("/v1/chat/completions", "", &request(Wire::Chat, false, "x"));
         assert_eq!((answer.status, answer.body), (404, body), "{coding}");
-        // What is told of it is written when it ends.
+        // The proxy writes its pending records when it ends.
         proxy.finish();
         assert!(proxy.kept().contains("no such model: m"), "{coding}");
     }
@@ -448,7 +448,7 @@ fn the_root_says_that_somebody_is_there() {
 #[test]
 fn the_first_bytes_are_not_kept_waiting() {
     let check = |wire: Wire| {
-        // On Responses two announcements are held back for what comes after them.
+        // On Responses two announcements are held back until the next event.
         let events = if wire == Wire::Responses { 3 } else { 1 };
         let gate = Gate::closed();
         let rest = gate.clone();

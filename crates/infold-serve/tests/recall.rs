@@ -1,4 +1,4 @@
-//! What a request refers to and is hidden comes back into view, at the very end of the request.
+//! Hidden messages that a request refers to are shown again, at the very end of the request.
 
 mod office;
 
@@ -20,7 +20,7 @@ fn value(number: u32) -> u32 {
     7_000 + number * 37
 }
 
-/// A conversation that begins with the table as a tool's result and goes on for long.
+/// A long conversation that begins with the table as a tool's result.
 fn talk(wire: Wire, turns: usize) -> Vec<Value> {
     let user = |text: &str| match wire {
         Wire::Gemini => json!({"role": "user", "parts": [{"text": text}]}),
@@ -129,10 +129,10 @@ fn a_hidden_value_comes_back_with_the_message_that_asks_for_it() {
             last.contains(&format!("What is `{name}` set to?")),
             "{wire}"
         );
-        // The same request again is the same bytes.
+        // A repeated request has the same bytes.
         assert_eq!(send(&office, wire, &messages), (sent.clone(), recalled));
 
-        // It stays where it is, and is not quoted twice while it is in view.
+        // The excerpt stays in its place, and is not quoted twice while it is in view.
         messages.push(answer(wire, &value.to_string()));
         messages.push(ask(wire, &format!("And {name}, was that in milliseconds?")));
         let (next, recalled) = send(&office, wire, &messages);

@@ -1,4 +1,4 @@
-//! What was redacted is still known when the client sends it again, and is not recorded again.
+//! Redacted messages are still recognised when the client sends them again, and are not recorded again.
 
 mod front;
 mod office;
@@ -23,7 +23,7 @@ fn of(spans: &str, pattern: Option<&str>) -> RedactionRequest {
     }
 }
 
-/// Redacts as a command does: the server is asked to let go of the task first.
+/// Redacts like the command: the server is asked to release the task first.
 fn redact(proxy: &Proxy, task: Uuid, redact: &RedactionRequest) {
     let contexts = infold_store::Contexts::new(
         proxy.conversations.contexts().root(),
@@ -59,7 +59,7 @@ fn body(wire: Wire, said: &[Value]) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// Asks with all that was said; returns the task.
+/// Sends the conversation with one more message; returns the task.
 fn ask(proxy: &Proxy, wire: Wire, said: &mut Vec<Value>, text: &str) -> Uuid {
     said.push(message(wire, "user", text));
     let (path, headers) = place(wire, false);
@@ -99,7 +99,7 @@ fn a_resent_original_is_known_through_the_proxy_on_every_wire() {
             redact(&proxy, task, &of("4", None));
             redact(&proxy, task, &what);
             assert!(!proxy.kept().contains(SECRET), "{wire}");
-            // What goes out is what the client wrote, and what comes in is two messages more.
+            // The client's bytes are sent unchanged, and two messages are recorded.
             said.push(message(wire, "user", "go on"));
             let sent = body(wire, &said);
             let (path, headers) = place(wire, false);
@@ -162,7 +162,7 @@ fn a_conversation_is_found_again_when_the_index_is_lost_after_a_redaction() {
     );
 }
 
-/// What a conversation of one message is known by depends on more than the message.
+/// The key of a conversation of one message depends on more than the message.
 #[test]
 fn a_conversation_of_one_message_is_found_again_when_the_index_is_lost() {
     for name in [None, Some("nightly")] {
@@ -186,7 +186,7 @@ fn a_conversation_of_one_message_is_found_again_when_the_index_is_lost() {
             assert_eq!(turn(&office), task);
             assert_eq!(office.tasks(), 1);
             assert!(!all(office.conversations.contexts().root()).contains(SECRET));
-            // The same words to another model are another conversation.
+            // The same messages to another model are another conversation.
             let body = json!({"model": "other", "messages": said});
             let call = office.call(Wire::Chat, &body, None);
             let accepted = office.conversations.accept(&call).expect("it is taken");
@@ -239,7 +239,7 @@ fn an_output_in_pieces_is_known_when_one_of_them_was_redacted() {
     }
 }
 
-/// All files of a store, one after the other.
+/// Returns the contents of all files of a store.
 fn all(dir: &std::path::Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
@@ -271,7 +271,7 @@ fn a_system_prompt_of_a_chat_request_goes_from_its_frames_too() {
     assert!(!proxy.kept().contains(SECRET), "{}", proxy.kept());
 }
 
-/// A client changes its system prompt and its tools, and goes on with the secret in them.
+/// A client changes its system prompt and its tools, and continues with the secret in them.
 #[test]
 fn a_secret_does_not_come_back_with_a_changed_prompt_on_any_wire() {
     for wire in Wire::ALL {

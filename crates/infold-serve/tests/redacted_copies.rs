@@ -22,7 +22,7 @@ fn request(spans: &str, pattern: Option<&str>) -> RedactionRequest {
     }
 }
 
-/// Redacts as a command does: the server is asked to release the task first.
+/// Redacts like the command: the server is asked to release the task first.
 fn redact(proxy: &Proxy, task: Uuid, redact: &RedactionRequest) {
     let root = proxy.conversations.contexts().root();
     let contexts = Contexts::new(root, Durability::Turn);
@@ -56,7 +56,7 @@ fn body(wire: Wire, said: &[Value]) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// Sends what was said as it is; returns the task. The provider must get the client's bytes.
+/// Sends the conversation unchanged; returns the task. The provider must get the client's bytes.
 fn send(proxy: &Proxy, server: &Server, wire: Wire, said: &[Value]) -> Uuid {
     let (path, headers) = place(wire, false);
     let sent = body(wire, said);
@@ -88,7 +88,8 @@ fn conversation(proxy: &Proxy, server: &Server, wire: Wire) -> (Vec<Value>, Uuid
 fn an_edit_before_a_redacted_message_does_not_bring_it_back_on_any_wire() {
     for wire in Wire::ALL {
         for what in [request("3", None), request("", Some("hunter2"))] {
-            // The first message, of which nothing is known then; and the answer before the redacted one, which makes a fork.
+            // An edit of the first message, after which nothing is known; and of the answer before the redacted one,
+            // which makes a fork.
             for edited in [0, 1] {
                 let server = server();
                 let mut proxy = Proxy::to(&server.url());
@@ -102,7 +103,7 @@ fn an_edit_before_a_redacted_message_does_not_bring_it_back_on_any_wire() {
                 let fork = send(&proxy, &server, wire, &edit);
                 assert_ne!(fork, task, "{wire}");
                 assert!(!proxy.kept().contains("hunter2"), "{wire} {edited}");
-                // Both go on.
+                // Both branches continue.
                 edit.push(message(wire, "assistant", "fine"));
                 for (said, task) in [(&mut edit, fork), (&mut said.clone(), task)] {
                     said.push(message(wire, "user", "more?"));
@@ -129,7 +130,7 @@ fn an_edit_before_a_redacted_message_does_not_bring_it_back_on_any_wire() {
     }
 }
 
-/// All files of a store, one after the other.
+/// Returns the contents of all files of a store.
 fn all_files(dir: &std::path::Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
@@ -220,7 +221,7 @@ fn a_conversation_that_goes_on_over_an_api_with_call_ids_does_not_bring_it_back(
     }
 }
 
-/// A redaction takes nothing from others who say the same, nor from what is said again.
+/// A redaction does not affect the same words in other conversations, nor in later messages.
 #[test]
 fn what_somebody_says_anew_is_recorded() {
     let office = Office::new(100_000);
@@ -233,7 +234,7 @@ fn what_somebody_says_anew_is_recorded() {
     office.turn(&said[..1], "go on?", None);
     let task = office.turn(&said[..3], "gone on", None);
     redact_in(&office, task, &request("3", None));
-    // The same word to another question, in a conversation of its own, and further on in the same one.
+    // The same word to another question, in another conversation, and later in the same one.
     let other = [user("hello"), assistant("well?"), user("yes")];
     let other = office.turn(&other, "good", None);
     assert_eq!(office.holds(other)[2], "yes");
@@ -245,7 +246,7 @@ fn what_somebody_says_anew_is_recorded() {
     );
 }
 
-/// What was redacted does not come back with the frame of a task that holds a copy.
+/// A redacted secret does not come back with the frame of a task that holds a copy.
 #[test]
 fn the_frame_beside_a_copy_loses_the_secret_too() {
     let office = Office::new(100_000);
@@ -274,7 +275,7 @@ fn the_frame_beside_a_copy_loses_the_secret_too() {
     assert!(files.contains("Version 2") && !files.contains("hunter2"));
 }
 
-/// The rest of a message stays where it is known what of it goes.
+/// A copy loses only the matches, if the matched part of the original is known.
 #[test]
 fn a_copy_loses_what_the_pattern_matched_and_no_more() {
     let office = Office::new(100_000);
@@ -295,7 +296,7 @@ fn a_copy_loses_what_the_pattern_matched_and_no_more() {
     assert_eq!(problems.expect("it can be checked").len(), 0);
 }
 
-/// The same question is asked of another model, or with other tools: that is another conversation, which begins with the same message.
+/// The same question to another model, or with other tools, is another conversation with the same first message.
 #[test]
 fn a_redacted_question_that_is_asked_of_another_model_stays_redacted() {
     let office = Office::new(100_000);
@@ -342,7 +343,7 @@ fn a_piece_of_an_output_does_not_come_back_behind_an_edit() {
         assert_ne!(fork, task);
         let files = || all_files(office.conversations.contexts().root());
         assert!(!files().contains("hunter2"));
-        // It is still recognised by what its pieces say together.
+        // It is still recognised by the joined content of its pieces.
         edited.extend([reply(), part("user", "and on")]);
         assert_eq!(turn(&office, Wire::Gemini, &edited, reply()), fork);
         assert!(!files().contains("hunter2"));

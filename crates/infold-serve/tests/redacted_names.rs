@@ -1,5 +1,5 @@
-//! The name of a conversation that was redacted stays known by its digest: the conversation goes on as the same task, and the name
-//! does not come back to the disk.
+//! The redacted name of a conversation is recognised by its digest: the conversation continues as the same task, and
+//! the name does not come back to the disk.
 
 mod front;
 mod office;
@@ -40,7 +40,7 @@ fn redact(office: &Office, task: Uuid, pattern: &str) {
     }
 }
 
-/// All files of a store, one after the other.
+/// Returns the contents of all files of a store.
 fn all_files(dir: &std::path::Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
@@ -62,7 +62,7 @@ fn assert_gone(office: &Office, place: &str) {
     assert_eq!(around, None, "{place}");
 }
 
-/// Asks once more, with all that was said.
+/// Sends the conversation with one more message.
 fn go_on(office: &Office, said: &mut Vec<Value>, name: Option<ConversationName>) -> Uuid {
     said.push(user(&format!("question {}", said.len())));
     let answer = format!("answer {}", said.len());
@@ -152,7 +152,7 @@ fn a_session_in_the_body_does_not_come_back_with_its_frame() {
     office.restart_without_index();
     assert_eq!(turn(&office, &said), task);
     assert_gone(&office, "without the index");
-    // Somebody goes on from an earlier point, and both are gone on with.
+    // A client continues from an earlier point, and then both branches are continued.
     let fork = turn(&office, &["hello", "fine", "or else?"]);
     assert_ne!(fork, task);
     assert_gone(&office, "in a fork");
@@ -264,7 +264,7 @@ fn names_with_secrets_are_kept_as_digests_where_secrets_are_replaced() {
         said.push(json!({"role": "user", "content": format!("question {round}")}));
         let body = json!({"model": "m", "messages": said}).to_string();
         said.push(json!({"role": "assistant", "content": "fine"}));
-        // The same words under names that differ in the secret alone: in a header, the path, and a session.
+        // The same messages under names that differ in the secret alone: in a header, the path, and a session.
         for end in ["Ai", "Oo"] {
             let name = format!("bot-{}", key(end));
             let given = format!("x-infold-task: {name}\r\n");

@@ -93,7 +93,7 @@ impl Proxy {
         let (name, value) = match wire {
             Wire::Anthropic => ("x-api-key", "key-of-the-client"),
             Wire::Gemini => ("x-goog-api-key", "key-of-the-client"),
-            // How the scheme is spelled does not matter.
+            // The spelling of the scheme does not matter.
             _ => ("authorization", "bearer key-of-the-client"),
         };
         let request = self.http.post(url).header(name, value).body(body);
@@ -181,7 +181,7 @@ fn said(reply: &Reply) -> String {
     text
 }
 
-/// What the client sends back for the call of a reply.
+/// Returns the client's result for the call in a reply.
 fn result(wire: Wire, reply: &Reply) -> Vec<u8> {
     let messages = reply
         .messages
@@ -372,7 +372,7 @@ fn errors_are_told_in_the_words_of_the_client() {
         };
         assert_eq!((status, &*body), (529, expected), "{from} on {to}");
     }
-    // One that comes in the middle of a reply.
+    // An error in the middle of a reply.
     for (from, to) in pairs() {
         let cut = Step::say("a text that is cut off somewhere")
             .in_pieces(3)
@@ -443,7 +443,7 @@ fn a_provider_of_the_configuration_has_its_own_key_and_model() {
     let status = response.status();
     let body = proxy.bytes(response);
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
-    // The client is told what it asked for.
+    // The client gets the model name that it requested.
     assert_eq!(read(wire, false, &body).model.as_deref(), Some("m"));
 }
 

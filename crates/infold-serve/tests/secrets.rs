@@ -18,7 +18,7 @@ const WIRES: [Wire; 5] = [
     Wire::Ollama,
 ];
 
-/// Secrets of several families, put together here so that none stands in the repository.
+/// Returns secrets of several families, put together here so that the repository contains none.
 fn canaries() -> Vec<String> {
     let alphabet = "Zq7Rk2Xv9Lm4Tb8Nc3Wd6Hf1Gj5Ps0YtEuAiOoQw";
     let take = |from: usize, count: usize| -> String {
@@ -81,7 +81,7 @@ impl Client {
                 json!({"contents": history, "systemInstruction": {"parts": [{"text": system}]}, "tools": [{"functionDeclarations": [function]}]})
             }
         };
-        // As a client may well spell it.
+        // A spelling that clients may use.
         body.to_string().replace("/", "\\/").into_bytes()
     }
 
@@ -93,7 +93,7 @@ impl Client {
         });
     }
 
-    /// Takes up what was answered; returns the ids of its calls.
+    /// Adds an answer to the history; returns the ids of its calls.
     fn hear(&mut self, body: &[u8]) -> Vec<String> {
         let mut reader = ReplyReader::new(self.wire, Delivery::Stream);
         reader.push(body, &mut |_| {}).expect("it can be read");
@@ -201,7 +201,7 @@ fn no_secret_reaches_the_disk_and_the_provider_gets_the_clients_bytes() {
         }
         turn(&mut client, &proxy);
         client.say("go on");
-        // The server is another one, which knows only what is on the disk.
+        // A new server, which knows only the data on disk.
         proxy.finish();
         proxy = start(&server, &directory);
         turn(&mut client, &proxy);

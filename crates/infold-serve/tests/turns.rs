@@ -11,7 +11,7 @@ use front::{Proxy, Setup, connect, head, place};
 use infold_testkit::{Gate, Model, Script, Seen, Server, Step};
 use infold_wire::{Delivery, ReplyReader, Wire};
 
-/// A client that keeps all that was said, as clients do.
+/// A client that sends its whole history.
 struct Talk<'p> {
     proxy: &'p Proxy,
     wire: Wire,
@@ -37,7 +37,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Says something, and goes on as soon as the reply is there, whatever may follow it.
+    /// Sends a message, and continues as soon as the reply is complete, whatever bytes follow it.
     fn turn(&mut self, text: &str, stream: bool) -> Result<String, String> {
         self.said.push(match self.wire {
             Wire::Gemini => format!("{{\"role\":\"user\",\"parts\":[{{\"text\":\"{text}\"}}]}}"),
@@ -124,7 +124,7 @@ fn what_stands_around_the_messages_can_be_read_as_it_came() {
     };
     let hello = r#"{"role":"user","content":"hello"}"#;
     let task = ask("0.50", hello);
-    // The same again is no other frame.
+    // A repeated frame is not recorded again.
     assert_eq!(ask("0.50", hello), task);
     assert_eq!(ask("1e0", hello), task);
     let answer = proxy.ask(&format!(
@@ -156,7 +156,7 @@ fn the_last_event_waits_until_the_reply_is_recorded() {
     for wire in Wire::ALL {
         let gate = Gate::closed();
         let rest = gate.clone();
-        // On Responses two announcements are held back for what comes after them.
+        // On Responses two announcements are held back until the next event.
         let events = if wire == Wire::Responses { 3 } else { 1 };
         let script = move |_: &Seen| Step::say("one two").in_pieces(4).gated(events, &rest);
         let script = Script::new().model(lenient.clone()).otherwise(script);
@@ -173,7 +173,7 @@ fn the_last_event_waits_until_the_reply_is_recorded() {
         let mut read = vec![0; 16 << 10];
         let count = connection.read(&mut read).expect("it begins");
         read.truncate(count);
-        // Somebody is at the task until well after the last event was sent.
+        // The task stays leased until well after the last event was sent.
         let task = front::Answer::parse(&read);
         let task = task.header("x-infold-task").and_then(|id| id.parse().ok());
         let (conversations, task) = (proxy.conversations.clone(), task.expect("a task"));
@@ -214,7 +214,7 @@ fn a_conversation_goes_on_where_its_model_would_refuse_it() {
                 alternate: false,
                 ..Model::window(1500)
             }));
-            // It is believed to have a far larger window, and learns better.
+            // The model is assumed to have a far larger window, and the proxy learns the real one.
             let proxy = Proxy::to(&server.url());
             let said = Vec::new();
             let mut talk = Talk {
@@ -264,7 +264,7 @@ fn a_conversation_goes_on_through_another_server() {
     assert!(!task.is_empty());
     for proxy in [&second, &first, &second] {
         talk.proxy = proxy;
-        // Whoever waited in vain would have passed it unrecorded.
+        // A proxy that could not get the task would have passed the request on unrecorded.
         assert_eq!(talk.turn("and now?", true).as_ref(), Ok(&task));
     }
 }
@@ -319,7 +319,7 @@ fn a_client_that_leaves_is_counted_once() {
         let alone = line("infold_requests_in_flight") == "1";
         alone.then(|| line("infold_client_disconnects_total"))
     };
-    // One leaves before there is an answer, the other in the middle of it.
+    // One client disconnects before there is an answer, the other in the middle of it.
     for (before, left) in [(true, "1"), (false, "2")] {
         let body = format!(
             r#"{{"model":"m","stream":true,"messages":[{{"role":"user","content":"{left}"}}]}}"#
@@ -351,7 +351,7 @@ fn a_client_that_leaves_is_counted_once() {
 
 #[test]
 fn a_request_that_is_not_folded_is_as_long_after_as_before() {
-    // The provider counts far more than we do.
+    // The provider counts far more tokens than we do.
     let reported = infold_wire::TokenUsage {
         input: 5_000,
         output: 7,

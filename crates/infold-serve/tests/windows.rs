@@ -1,4 +1,4 @@
-//! Windows that nobody chose: what the model's server says of them, and when.
+//! Windows that are not configured: when the model's server is asked, and what its answer means.
 
 mod front;
 
@@ -41,12 +41,12 @@ fn a_window_that_the_server_tells_later_counts_from_then_on() {
         let all = server.requests();
         all.iter().filter(|seen| seen.path == "/api/ps").count()
     };
-    // No model is loaded yet, so nobody says what its window will be.
+    // No model is loaded yet, so the server cannot report its window.
     let mut talk = vec![said("user", "hi")];
     let first = ask(&proxy, "m", &talk, &json!({}));
     talk.extend([reply(&first), said("user", "go on")]);
     assert_eq!(asked(), 1);
-    // It is loaded with a large one, and stays so.
+    // The model is loaded with a large window, and stays loaded.
     let large = json!({"num_ctx": 100_000});
     let load =
         json!({"model": "m", "messages": [said("user", "x")], "stream": false, "options": large});
@@ -61,7 +61,7 @@ fn a_window_that_the_server_tells_later_counts_from_then_on() {
         assert!(Instant::now() < until, "never: {what}");
         std::thread::sleep(Duration::from_millis(100));
     };
-    // After a while it is asked again, for whoever comes next.
+    // After a while the server is asked again, for the requests after that.
     let mut second = ask(&proxy, "m", &talk, &large);
     while asked() < 2 {
         wait("it is asked again");
@@ -73,7 +73,7 @@ fn a_window_that_the_server_tells_later_counts_from_then_on() {
         [said("user", &text), said("assistant", "yes")]
     });
     let long: Vec<Value> = long.chain([said("user", "and now?")]).collect();
-    // Another conversation tells when the answer was read.
+    // Another conversation shows when the answer was read.
     for number in 0.. {
         let other: Vec<Value> = [
             said("user", &format!("number {number}")),
@@ -88,7 +88,7 @@ fn a_window_that_the_server_tells_later_counts_from_then_on() {
         }
         wait("the answer is read");
     }
-    // What would be too long for the usual window of such a server is not folded.
+    // A conversation that is too long for the usual window of such a server is not folded.
     talk.push(reply(&second));
     talk.extend(long);
     let third = ask(&proxy, "m", &talk, &json!({}));

@@ -8,7 +8,7 @@ use crate::{
     TagId, TagKind, Tagged, count_unpadded, keep_with_tool_blocks, pad, since_last_summary,
 };
 
-/// A conversation, and how a model is asked to summarise it.
+/// A conversation, with the settings of its summary request.
 #[derive(Clone, Copy, Debug)]
 pub struct TaggedConversation<'a> {
     /// All messages, hidden ones and stand-ins included.
@@ -17,16 +17,16 @@ pub struct TaggedConversation<'a> {
     pub system: &'a str,
     /// The prompt that asks for a summary.
     pub prompt: SummaryPrompt<'a>,
-    /// How tools are called.
+    /// The form of tool calls.
     pub tools: ToolCallStyle,
-    /// How images are sent in the request.
+    /// The form of images in the request.
     pub images: ImageHandling,
 }
 
-/// How a conversation's tools are called.
+/// The form of a conversation's tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolCallStyle {
-    /// By `tool_use` blocks. Calls that the first kept message answers go into the summary.
+    /// `tool_use` blocks. Calls that the first kept message answers go into the summary.
     Blocks,
     /// In the text. There is nothing to keep together.
     Text,
@@ -61,11 +61,11 @@ pub struct Condensed {
 pub struct CondenseRefusal {
     /// The reason.
     pub reason: RefusalReason,
-    /// The cost of the model's reply, if it was asked nevertheless.
+    /// The cost of the model's reply, if it was called.
     pub cost: f64,
 }
 
-/// Why a conversation was not condensed.
+/// The reason that a conversation was not condensed.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum RefusalReason {
     /// There are four messages or fewer, and not two of them to summarise.
@@ -80,7 +80,7 @@ pub enum RefusalReason {
     /// The model wrote nothing but white space.
     #[error("the model wrote an empty summary")]
     Empty,
-    /// It would not be smaller.
+    /// The condensed conversation would not be smaller.
     #[error("condensing would leave {tokens} tokens, no fewer than before")]
     Grew {
         /// The tokens it would have.
@@ -88,7 +88,7 @@ pub enum RefusalReason {
     },
 }
 
-/// Why [`condense`] changed nothing.
+/// The reason that [`condense`] changed nothing.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CondenseError<E> {
     /// The conversation cannot be condensed, or not usefully.
@@ -159,7 +159,7 @@ pub fn condense<E>(
     Ok(apply_summary(conversation, &kept, before, &reply, stamps).map_err(paid)?)
 }
 
-/// The number of last messages that stay as they are.
+/// The number of last messages that stay unchanged.
 const KEPT_MESSAGES: usize = 3;
 
 fn build_request<'a>(
@@ -219,7 +219,7 @@ fn apply_summary(
     })
 }
 
-/// Tags the messages before the kept ones, but for the first, and puts the summary between.
+/// Tags the messages before the kept ones, except the first, and puts the summary between.
 fn insert_summary(messages: &[Tagged], kept: usize, id: &TagId, stand_in: Tagged) -> Vec<Tagged> {
     let at = messages.len() - kept;
     let mut all = Vec::with_capacity(messages.len() + 1);

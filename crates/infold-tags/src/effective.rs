@@ -1,10 +1,10 @@
-//! Decides which messages would be sent, and removes tags whose stand-in is gone.
+//! Determines the messages that would be sent, and removes tags without a stand-in.
 
 use std::collections::HashSet;
 
 use crate::{TagId, TagKind, Tagged};
 
-/// Returns the messages that would be sent: all that no present stand-in hides.
+/// Returns the messages that would be sent: those that no present stand-in hides.
 ///
 /// Every stand-in in the list counts, hidden or not; markers themselves are sent.
 pub fn effective(messages: &[Tagged]) -> Vec<Tagged> {
@@ -14,10 +14,9 @@ pub fn effective(messages: &[Tagged]) -> Vec<Tagged> {
     shown.cloned().collect()
 }
 
-/// Returns the messages without the tags that point to no present stand-in.
+/// Returns the messages without the tags that refer to no present stand-in.
 ///
-/// A message that has such a tag also loses an empty one; any other message
-/// stays as it is.
+/// A message with such a tag also loses an empty one; any other message stays unchanged.
 pub fn untag_orphans(messages: &[Tagged]) -> Vec<Tagged> {
     let mut messages = messages.to_vec();
     untag_in_place(&mut messages);

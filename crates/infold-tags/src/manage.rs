@@ -8,7 +8,7 @@ use crate::{
     TaggedConversation, Truncated, condense, count_tokens, pad, truncate,
 };
 
-/// How full a model's window is, and how full it may be.
+/// The fill level of a model's window, and its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowLimits {
     /// Tokens of the last call, as the provider counted them; the last message came after it.
@@ -35,20 +35,20 @@ pub struct CondenseThreshold {
 pub struct ManageReport {
     /// The tokens of the conversation before, the last message included.
     pub before: f64,
-    /// Why it was not condensed although it should have been.
+    /// The reason that it was not condensed although it was due.
     pub refused: Option<CondenseRefusal>,
-    /// How the conversation was changed.
+    /// The change of the conversation.
     pub action: ManageAction,
 }
 
-/// How a conversation was changed.
+/// The change of a conversation.
 #[derive(Clone, Debug)]
 pub enum ManageAction {
-    /// It is unchanged.
+    /// No change.
     Nothing,
-    /// It was condensed.
+    /// The conversation was condensed.
     Condensed(Condensed),
-    /// It was truncated, though that may have changed nothing.
+    /// The conversation was truncated, possibly without effect.
     Truncated {
         /// The truncated conversation.
         truncated: Truncated,
@@ -59,7 +59,7 @@ pub enum ManageAction {
     },
 }
 
-/// Why a conversation could not be managed. It is unchanged.
+/// The reason that a conversation could not be managed. It is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TagManageError<E> {
     /// There is no last message to count.
@@ -92,8 +92,8 @@ pub fn manage<E>(
     }
 }
 
-/// As [`manage`], but truncates a conversation without room if the model fails: returns
-/// the report and the model's error.
+/// Like [`manage`], but truncates a conversation without room if the model fails: returns the report and the model's
+/// error.
 pub fn manage_despite_failure<E>(
     conversation: TaggedConversation<'_>,
     limits: &WindowLimits,

@@ -1,4 +1,4 @@
-//! Rewinds a task to an entry on screen: cuts off what followed it.
+//! Rewinds a task to an entry on screen: removes the entries and messages after it.
 
 use std::collections::HashSet;
 
@@ -19,16 +19,16 @@ pub struct TaskLists<'a> {
 /// Whether the entry that a rewind names stays on screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RewindTarget {
-    /// It is cut off with what follows.
+    /// The entry is removed with the following ones.
     Cut,
-    /// It stays on screen; the history is cut all the same.
+    /// The entry stays on screen, but the history is cut.
     Keep,
 }
 
-/// Whether tags whose stand-in was cut off are removed.
+/// Whether tags whose stand-in was removed are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrphanTags {
-    /// They are removed, and the messages they hid show again.
+    /// They are removed, and their messages become visible.
     Untag,
     /// They stay; a later step may remove them.
     Leave,
@@ -37,19 +37,19 @@ pub enum OrphanTags {
 /// A task after a rewind.
 #[derive(Clone, Debug)]
 pub struct RewoundTask<'a> {
-    /// The entries that stay on screen. They are to be stored in any case.
+    /// The entries that stay on screen. They have to be stored in any case.
     pub ui: &'a [UiEntry],
     /// The new history, to be stored; none if it did not change.
     pub history: Option<Vec<Tagged>>,
 }
 
-/// Why a task was not rewound.
+/// The reason that a task was not rewound.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RewindError {
     /// No entry on screen has this time. The text is the agent's.
     #[error("Message with timestamp {} not found in clineMessages", js::number(ts.0))]
     NotFound {
-        /// The time asked for.
+        /// The requested time.
         ts: Millis,
     },
 }
@@ -105,9 +105,8 @@ fn rewind(task: TaskLists<'_>, kept: usize, at: Millis, orphans: OrphanTags) -> 
 
 /// Returns the time at which the history is cut if it is rewound to `at`.
 ///
-/// A reply may be stored before the entry that announced it: then no message
-/// has that very time, and the reply belongs to the turn before. So the
-/// cut moves on to the next user message.
+/// A reply may be stored before the entry that announced it: then no message has that exact time, and the reply belongs
+/// to the turn before. So the cut moves to the next user message.
 fn find_cutoff(history: &[Tagged], at: Millis) -> Millis {
     let is_exact = |message: &Tagged| message.ts().given() == Some(at);
     let is_earlier = |message: &Tagged| message.ts().compared().is_some_and(|ts| ts < at);
@@ -157,7 +156,7 @@ mod tests {
         ts.iter().map(message).collect()
     }
 
-    /// How many messages stay if the history is rewound to a time.
+    /// Returns the number of messages that stay if the history is rewound to a time.
     fn stay(at: f64, messages: &[(&str, &str)]) -> usize {
         let at_text = at.to_string();
         let (ui, history) = (ui(&[&at_text]), history(messages));

@@ -2,22 +2,21 @@
 
 use infold_wire::{Json, js};
 
-/// Why there is no split point.
+/// The reason that there is no split point.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SplitError {
     /// The fraction is not strictly between 0 and 1. The text is Gemini CLI's.
     #[error("Fraction must be between 0 and 1")]
     Fraction {
-        /// The fraction asked for.
+        /// The requested fraction.
         fraction: f64,
     },
 }
 
-/// Returns where Gemini CLI splits a conversation: what comes before is condensed.
+/// Returns the point at which Gemini CLI splits a conversation: the part before it is condensed.
 ///
-/// It splits before a user entry that answers no function call, the first one
-/// with at least `fraction` of the weight before it. Where there is none, all is
-/// condensed if the last entry is the model's and calls nothing, else what comes before
+/// It splits before a user entry that answers no function call, the first one with at least `fraction` of the weight
+/// before it. If there is none, all is condensed if the last entry is the model's and has no call, else the part before
 /// the last such user entry.
 pub fn split_point(contents: &[Json<'_>], fraction: f64) -> Result<usize, SplitError> {
     if fraction <= 0.0 || fraction >= 1.0 {

@@ -9,26 +9,25 @@ use crate::Tagged;
 pub struct SummaryRequest<'a> {
     /// The system prompt of the call.
     pub prompt: SummaryPrompt<'a>,
-    /// The messages to summarise, and at the end the instruction to do so; of each message
-    /// only `role` and `content`.
+    /// The messages to summarise, followed by the instruction; of each message only `role` and `content`.
     pub messages: Vec<Tagged>,
 }
 
 /// The system prompt that asks for a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SummaryPrompt<'a> {
-    /// The caller's default. The agent's own prompt is no part of the tag form.
+    /// The caller's default. The agent's own prompt is not part of the tag form.
     Default,
     /// This text: not blank, and without white space around it.
     Custom(&'a str),
 }
 
-/// How images are sent: the agent decides by its main model, not by the one that summarises.
+/// The form of images: the agent decides by its main model, not by the one that summarises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageHandling {
-    /// They are sent.
+    /// Images are sent.
     Sent,
-    /// A short text replaces each; those inside tool results are sent all the same.
+    /// A short text replaces each image; those inside tool results are sent nevertheless.
     Named,
 }
 
@@ -51,7 +50,7 @@ pub struct SummaryReply {
 pub enum ReplyChunk {
     /// More text.
     Text(String),
-    /// The usage so far; the last one counts, and what it leaves out is zero.
+    /// The usage so far; the last one counts, and its missing values are zero.
     Usage {
         /// The cost of the call.
         cost: Option<f64>,

@@ -9,7 +9,7 @@ use crate::{Millis, TagId, TagKind, Tagged};
 pub struct Truncated {
     /// All messages, some of them newly tagged, and the marker.
     pub messages: Vec<Tagged>,
-    /// How many messages the marker says are hidden; zero if there is none.
+    /// The number of hidden messages according to the marker; zero without one.
     ///
     /// A double, as in JavaScript: a fraction above 1 makes it more than there are.
     pub reported: f64,
@@ -17,11 +17,10 @@ pub struct Truncated {
 
 /// Hides the oldest visible messages behind a marker with the id `id`.
 ///
-/// A message is visible if it is no marker and no marker hides it; messages behind a
-/// summary count, too. The first one always stays. Of the others `fraction` is hidden,
-/// rounded down to an even number; if that is none, nothing changes. The marker
-/// stands before the first visible message that stays, and is dated just before
-/// it, or before `now` if that has no time.
+/// A message is visible if it is no marker and no marker hides it; messages behind a summary count, too. The first one
+/// always stays. Of the others `fraction` is hidden, rounded down to an even number; if that is zero, nothing changes.
+/// The marker is put before the first visible message that stays, and is dated just before it, or before `now` if that
+/// has no time.
 pub fn truncate(messages: &[Tagged], fraction: f64, id: &TagId, now: Millis) -> Truncated {
     let visible: Vec<usize> = (0..messages.len())
         .filter(|at| is_visible(&messages[*at]))

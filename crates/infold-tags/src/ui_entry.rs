@@ -6,7 +6,7 @@ use infold_wire::{Json, JsonKind};
 
 use crate::{TagId, TagKind, TaggedError, Ts};
 
-/// One entry of the list an agent shows to a person, kept as the bytes it came in.
+/// One entry of the list that an agent shows to a person, with its original bytes.
 ///
 /// Cloning shares the bytes.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! What condensing and managing a tagged history must leave behind.
+//! The invariants of condensing and managing a tagged history.
 
 mod history;
 
@@ -40,7 +40,7 @@ fn any_history() -> impl Strategy<Value = Vec<Tagged>> {
     })
 }
 
-/// How the model takes being asked.
+/// The model's reaction to a request.
 #[derive(Clone, Debug)]
 enum Mood {
     Absent,
@@ -109,7 +109,7 @@ fn any_limits() -> impl Strategy<Value = WindowLimits> {
     )
 }
 
-/// The tags that name no stand-in in the list.
+/// Returns the tags that refer to no stand-in in the list.
 fn orphans(messages: &[Tagged]) -> Vec<&TagId> {
     let mut orphans = Vec::new();
     for fold in TagKind::ALL {
@@ -123,7 +123,7 @@ fn orphans(messages: &[Tagged]) -> Vec<&TagId> {
 proptest! {
     #![proptest_config(config())]
 
-    /// After condensing the first message, the summary and the kept ones are sent, as they were.
+    /// After condensing the first message, the summary and the kept ones are sent unchanged.
     #[test]
     fn condensing_leaves_first_summary_and_kept(history in any_history(), tools in any_tools()) {
         let mut asked = false;
@@ -160,7 +160,7 @@ proptest! {
         prop_assert_eq!(texts(&done.messages), texts(&history));
     }
 
-    /// The model is asked only if the refusal does not come first, and what it costs is told.
+    /// The model is called only if there is no refusal before, and its cost is reported.
     #[test]
     fn an_answer_is_paid_for_even_if_refused(
         history in any_history(), mood in any_mood(), before in 0..200u8,
@@ -180,7 +180,7 @@ proptest! {
         prop_assert_eq!(cost > 0.0 || failed, asked);
     }
 
-    /// Managing does or tries something exactly if it was foretold, and every tag has its stand-in.
+    /// Managing acts exactly if that was predicted, and every tag has its stand-in.
     #[test]
     fn managing_is_foretold(
         history in any_history(), tools in any_tools(), mood in any_mood(), limits in any_limits(),
@@ -280,7 +280,7 @@ fn on_request_a_failing_model_is_made_up_for_by_truncation() {
         }
         done => panic!("{done:?}"),
     }
-    // What still fits is left as it is.
+    // A history that still fits is left as it is.
     let (kept, error) = managed(8_000.0);
     assert_eq!(error, Some("no route"));
     assert!(matches!(kept.action, ManageAction::Nothing));

@@ -1,4 +1,4 @@
-//! The engine shows what the tag form sends, but for what the peers are known to do badly.
+//! The engine shows the same messages that the tag form sends, except for known defects of the peers.
 
 mod history;
 
@@ -24,11 +24,11 @@ fn config() -> ProptestConfig {
 struct Both {
     agent: Agent,
     log: Memory,
-    /// What was said, by seq.
+    /// The texts of the messages, by seq.
     said: Vec<String>,
 }
 
-/// One thing that a model would be sent.
+/// One element of a request to a model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Sent {
     Said(String),
@@ -81,7 +81,7 @@ impl Both {
         self.hear_from(before);
     }
 
-    /// Says to the engine what the agent has heard.
+    /// Appends the agent's new messages to the engine.
     fn hear_from(&mut self, at: usize) {
         for message in &self.agent.history[at..] {
             let text = text(message);
@@ -118,7 +118,7 @@ impl Both {
         }
     }
 
-    /// Rewinds both to just before something the model said.
+    /// Rewinds both to just before a message of the model.
     fn rewind(&mut self, at: u16) {
         let plain = from_tags(&self.agent.history).messages;
         let replies = plain
@@ -137,7 +137,7 @@ impl Both {
         }
     }
 
-    /// No summary is there, which truncation would miscount, and the last round stays.
+    /// There is no summary, which truncation would miscount, and the last round stays.
     fn truncates_well(&self, fraction: f64) -> bool {
         let mut agent = self.agent.clone();
         agent.truncate(fraction);
@@ -151,7 +151,7 @@ impl Both {
         !summary && last.is_some_and(|last| last.parent(TagKind::Window).is_none())
     }
 
-    /// The cut splits no round, and what is kept is neither hidden nor a stand-in.
+    /// The cut splits no round, and no kept message is hidden or a stand-in.
     fn condenses_well(&self) -> bool {
         let history = &self.agent.history;
         let kept = &history[history.len().saturating_sub(3)..];
@@ -168,7 +168,7 @@ impl Both {
         Seq::new(at.expect("it was said") as u64 + 1).expect("one more")
     }
 
-    /// What the agent would send; markers in a row count as one.
+    /// Returns the elements that the agent would send; adjacent markers count as one.
     fn agent_sends(&self) -> Vec<Sent> {
         let mut sent = sent_by_tags(&effective(&self.agent.history));
         sent.dedup_by(|a, b| a == b && *a == Sent::StandIn(Cause::Window));
@@ -179,7 +179,7 @@ impl Both {
         sent_by(&self.log, &self.said)
     }
 
-    /// What is wrong with what the engine would send.
+    /// Returns the faults in the request that the engine would send.
     fn faults(&self) -> Vec<String> {
         let shown = self.log.state().shown();
         let Ok(floor) = Floor::of(shown, &self.log);
@@ -299,7 +299,7 @@ fn count(sent: &[Sent], cause: Cause) -> usize {
     sent.iter().filter(|sent| **sent == wanted).count()
 }
 
-/// The results among what the agent would send whose calls are not right before them.
+/// Returns the number of results that the agent would send without their calls right before them.
 fn orphans(both: &Both) -> usize {
     let mut rounds = Rounds::default();
     let mut orphans = 0;
@@ -314,7 +314,7 @@ fn orphans(both: &Both) -> usize {
 proptest! {
     #![proptest_config(config())]
 
-    /// Where no weakness applies, the engine's view is the tag form's effective history.
+    /// Unless a known defect applies, the engine's view is the tag form's effective history.
     #[test]
     fn the_engine_shows_what_the_tag_form_sends(deeds in any_deeds()) {
         let mut both = Both::asked();
@@ -324,7 +324,7 @@ proptest! {
         }
     }
 
-    /// A tagged array that is read into an engine shows there what it showed before.
+    /// A tagged array that is read into an engine has the same view as before.
     #[test]
     fn tags_read_into_an_engine_show_the_same(deeds in any_deeds()) {
         let mut both = Both::asked();
@@ -333,7 +333,7 @@ proptest! {
         prop_assert_eq!(sent_by(&log, &said), sent_by_tags(&effective(&both.agent.history)));
     }
 
-    /// Folds of the engine, written as tags, hide the same and show the same stand-ins.
+    /// Folds of the engine, written as tags, hide the same messages and show the same stand-ins.
     #[test]
     fn folds_written_as_tags_show_the_same(deeds in any_deeds()) {
         let both = Both::after(&deeds);
@@ -344,7 +344,7 @@ proptest! {
         prop_assert_eq!(sent_by_tags(&sent), both.engine_sends());
     }
 
-    /// Whatever is condensed and truncated in whatever order, no result is orphaned.
+    /// Condensing and truncating in any order orphans no result.
     #[test]
     fn the_engine_orphans_no_result(deeds in any_deeds()) {
         let mut both = Both::asked();
@@ -392,8 +392,8 @@ fn condensing_and_truncating_orphans_a_result_in_the_tag_form_only() {
     let mut both = worked(6);
     both.condense();
     both.say(Next::Work(1));
-    // Ten condensed messages are counted, too, so the cut falls right behind the summary,
-    // which holds the call that the next message answers.
+    // Ten condensed messages are counted, too, so the cut falls right behind the summary, which has the call that the
+    // next message answers.
     both.truncate(0.8);
     assert_eq!(orphans(&both), 1);
     assert_eq!(both.faults(), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! Tags are the folds they stand for, written otherwise.
+//! Tags are another notation of the folds that they represent.
 
 mod history;
 
@@ -52,7 +52,7 @@ proptest! {
         prop_assert_eq!(texts(&back), texts(&agent.history));
     }
 
-    /// What is said comes out as it was before anything was tagged.
+    /// Messages come out as they were before anything was tagged.
     #[test]
     fn messages_come_out_as_they_were(deeds in any_deeds()) {
         let (mut agent, mut plain) = (Agent::asked(), Agent::asked());
@@ -82,8 +82,8 @@ proptest! {
         prop_assert_eq!(shown, texts(&sent));
     }
 
-    /// Folds come in the order in which they were made, if something was said between them
-    /// and nothing was cut off since. Inner ones come first in any case.
+    /// Folds come in the order in which they were made, if there were messages between them and nothing was removed
+    /// since. Inner ones come first in any case.
     #[test]
     fn folds_come_in_the_order_in_which_they_were_made(deeds in any_deeds()) {
         let mut agent = Agent::asked();
@@ -103,7 +103,7 @@ proptest! {
         }
     }
 
-    /// Whatever the tags are, every entry comes out as a message or a stand-in, and goes back.
+    /// With any tags, every entry becomes a message or a stand-in, and can be converted back.
     #[test]
     fn scrambled_tags_lose_no_message(entries in prop::collection::vec(any_entry(), 0..14)) {
         let array: Vec<Tagged> = entries.iter().map(|entry| tagged(entry)).collect();
@@ -144,7 +144,7 @@ fn any_entry() -> impl Strategy<Value = String> {
     })
 }
 
-/// The folds of a history: id, what it covers, and the one it lies in.
+/// Returns the folds of a history: id, covered messages, and the fold around it.
 fn told(agent: &Agent) -> Vec<String> {
     let folds = from_tags(&agent.history).folds;
     let told = folds.iter().map(|fold| {

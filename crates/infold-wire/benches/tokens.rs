@@ -1,6 +1,6 @@
-//! How fast tokens are counted, on texts made here and on texts made to be slow.
+//! The speed of counting tokens, on generated texts and on texts that are made to be slow.
 //!
-//! `--write DIR` also writes the texts, so that others can be measured on the same.
+//! `--write DIR` also writes the texts, so that other programs can be measured on the same.
 //! `--count FILE…` prints the count of each file and stops.
 
 #[path = "tokens/texts.rs"]
@@ -13,7 +13,7 @@ use std::time::Duration;
 use infold_wire::tokens::{Encoding, count};
 
 fn main() {
-    // Cargo adds arguments of its own.
+    // Cargo adds its own arguments.
     let arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|a| a != "--bench")
@@ -71,7 +71,7 @@ fn measure(name: &str, text: &str) {
     );
 }
 
-/// Bytes a second of processor time: others share the machine.
+/// Returns the bytes per second of CPU time: other processes share the machine.
 fn rate(text: &str, work: impl Fn(&str) -> u64) -> f64 {
     let (start, mut runs) = (spent(), 0);
     // The system counts in ticks of some milliseconds, so one run is not enough.
@@ -84,14 +84,14 @@ fn rate(text: &str, work: impl Fn(&str) -> u64) -> f64 {
     (text.len() * runs) as f64 / (spent() - start).as_secs_f64()
 }
 
-/// How long this thread has been running.
+/// Returns the CPU time of this thread.
 fn spent() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// What the process holds in memory, in KiB.
+/// Returns the resident memory of the process in KiB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -5,11 +5,11 @@ use infold_log::{Role, Rounds, Seq};
 use crate::render::SEPARATOR_TEXT;
 use crate::{Form, Item, Message, Wire, render_text};
 
-/// Finds where a separator is needed in messages to a provider that wants roles to alternate.
+/// Finds the places that need a separator in messages to a provider that wants roles to alternate.
 ///
-/// That may be always, or only where something was left out: on Gemini's wire, a turn of the model that
-/// calls must follow one of the user's; on Anthropic's, a later system message stands between one of the
-/// user's and one of the model's.
+/// That may apply always, or only where messages were left out: on Gemini's wire, a turn of the model with calls must
+/// follow one of the user's; on Anthropic's, a later system message must be between one of the user's and one of the
+/// model's.
 #[derive(Clone, Debug)]
 pub struct Alternation {
     wire: Wire,
@@ -24,7 +24,7 @@ pub struct Alternation {
 }
 
 impl Alternation {
-    /// Starts before the first message; none if the wire needs no separators, and they are not wanted `always`.
+    /// Starts before the first message; `None` if the wire needs no separators, and they are not wanted `always`.
     pub fn of(wire: Wire, always: bool) -> Option<Alternation> {
         let wanted = always || matches!(wire, Wire::Gemini | Wire::Anthropic);
         wanted.then(|| Alternation {
@@ -38,8 +38,8 @@ impl Alternation {
         })
     }
 
-    /// Takes the next message, and returns the separator that has to stand before it; none if the role
-    /// changes, or the message continues an output. At a `seam`, other messages before it were left out.
+    /// Takes the next message, and returns the separator to put before it; `None` if the role changes, or the message
+    /// continues an output. At a `seam`, other messages before it were left out.
     pub fn separator(&mut self, next: &[u8], seam: bool) -> Option<Vec<u8>> {
         let message = Message::read(next).ok()?;
         let role = message.role();

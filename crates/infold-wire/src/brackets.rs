@@ -1,6 +1,6 @@
 //! The stack of open brackets of a JSON text.
 
-/// Which of the open brackets are objects', up to 64 levels for each of `WORDS`.
+/// A stack of open brackets, of which a bit marks objects; up to 64 levels for each of `WORDS`.
 #[derive(Clone, Debug)]
 pub(crate) struct BracketStack<const WORDS: usize> {
     objects: [u64; WORDS],

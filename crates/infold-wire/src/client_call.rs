@@ -1,4 +1,4 @@
-//! Calls that whoever sent the request has to run, and the messages with their results.
+//! Calls that the sender of the request has to run, and the messages with their results.
 
 use crate::lookup::{APPROVAL_REQUEST, is_client_item};
 use crate::message::ContentItem;
@@ -6,21 +6,21 @@ use crate::reply::growing_json::object;
 use crate::tool_list::qualified_name;
 use crate::{ContentBlock, Form, Json, Message, Wire, quote};
 
-/// A call that whoever sent the request has to run.
+/// A call that the sender of the request has to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCall {
-    /// Its id, where the wire has one.
+    /// The call's id, if the wire has one.
     pub id: Option<String>,
     /// The name of the tool.
     pub name: String,
-    /// Its arguments as the model wrote them: the text of a JSON object, if the model made no mistake.
+    /// The arguments as the model wrote them: the text of a JSON object, if the model made no mistake.
     pub arguments: String,
-    /// The type of the item that it is, on the wire of Responses.
+    /// The type of the call's item, on the wire of Responses.
     item: Option<String>,
 }
 
 impl ClientCall {
-    /// Returns the calls of a message, those aside that its provider runs itself.
+    /// Returns the calls of a message, without those that its provider runs itself.
     pub fn all(message: &Message<'_>) -> Vec<ClientCall> {
         let given = given_arguments(message);
         let blocks = ContentBlock::all(message).into_iter();
@@ -101,7 +101,7 @@ pub(crate) fn given_arguments<'a>(message: &Message<'a>) -> Vec<GivenArguments<'
     calls.collect()
 }
 
-/// What of a call its result repeats.
+/// The parts of a call that its result repeats.
 pub(crate) struct AnsweredCall<'a> {
     pub id: Option<&'a str>,
     pub name: &'a str,
@@ -125,7 +125,7 @@ pub(crate) fn join_results(wire: Wire, written: Vec<String>) -> Vec<Vec<u8>> {
 }
 
 impl AnsweredCall<'_> {
-    /// Writes the result of the call; an error is one that the model is told of.
+    /// Writes the result of the call; an error is written as a failed result for the model.
     pub fn write(&self, wire: Wire, result: &Result<String, String>) -> String {
         let failed = result.is_err().then(|| "true".to_owned());
         let (Ok(text) | Err(text)) = result;

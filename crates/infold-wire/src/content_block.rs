@@ -12,27 +12,27 @@ pub enum ContentBlock {
     Reasoning(String),
     /// A tool call.
     Call {
-        /// Its id, if it has one.
+        /// The call's id, if it has one.
         id: Option<String>,
         /// The tool.
         name: String,
-        /// Its arguments: the path of each value and the value, such as `edits[0].line` and `7`.
+        /// The arguments: the path of each value and the value, such as `edits[0].line` and `7`.
         arguments: Vec<(String, String)>,
     },
     /// The result of a tool call.
     Result {
         /// The id of the call, if it has one.
         id: Option<String>,
-        /// Its text.
+        /// The text of the result.
         text: String,
-        /// Whether it is marked as an error.
+        /// Whether the result is marked as an error.
         failed: bool,
     },
     /// An image or another file.
     Image,
 }
 
-/// Arguments are read this deep; what is deeper is a text of JSON.
+/// The depth to which arguments are read; deeper values are texts of JSON.
 const MAX_DEPTH: usize = 8;
 
 impl ContentBlock {
@@ -66,7 +66,7 @@ impl ContentBlock {
         out
     }
 
-    /// Appends what can be searched of it, after a line break.
+    /// Appends the searchable text of the block, after a line break.
     pub fn append_text(&self, out: &mut String) {
         let mut line = |text: &str| {
             if !out.is_empty() {

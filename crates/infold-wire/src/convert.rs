@@ -1,9 +1,9 @@
 //! Converts messages to the form of another wire.
 //!
-//! Native messages pass byte for byte. The others are read into the neutral form and written anew, a
-//! round at a time: a model's output (on Responses several items) and the results of its calls.
-//! Reasoning is left out: a provider accepts only its own. Whatever else the wire does not have is shown
-//! in another form or left out, and [`Converter::losses`] counts it.
+//! Native messages pass byte for byte. The others are read into the neutral form and written anew, a round at a time: a
+//! model's output (on Responses several items) and the results of its calls. Reasoning is left out: a provider accepts
+//! only its own. Other content that the wire does not have is shown in another form or left out, and
+//! [`Converter::losses`] counts it.
 //!
 //! A conversion there and back may change this: texts of one message are joined by a line break
 //! where a wire has one text; outputs in a row may become one; images that a tool result or
@@ -46,7 +46,7 @@ pub struct Converter {
     round: CallRound,
     ids: CallIds,
     losses: Losses,
-    /// There were only system messages so far.
+    /// All messages so far were system messages.
     leading: bool,
     /// The blocks of an output that may continue.
     output: Option<Vec<NeutralBlock<'static>>>,
@@ -99,7 +99,7 @@ impl Converter {
         self.end_round(out);
     }
 
-    /// Returns what was changed or left out, and how often.
+    /// Returns the kinds of content that were changed or left out, and how often.
     pub fn losses(&self) -> &BTreeMap<&'static str, u64> {
         &self.losses
     }
@@ -119,7 +119,7 @@ impl Converter {
         out: MessageSink<'_>,
     ) {
         let item = matches!(message.form(), Form::Item(_));
-        // Gemini wants calls right behind what they answer, so its outputs are always whole.
+        // Gemini requires calls directly behind the messages that they answer, so its outputs are always whole.
         let may_continue = item || self.to == Wire::Gemini;
         if !(self.open && may_continue) {
             self.end_round(out);

@@ -43,11 +43,11 @@ pub fn chain_digest(before: Digest, next: Digest) -> Digest {
     writer::truncate_hash(&blake3::hash(&both))
 }
 
-/// Returns the digest of a message: equal for a reply as it was recorded and as its client
-/// sends it back. None if it is empty, or holds nothing but reasoning.
+/// Returns the digest of a message: equal for a reply as it was recorded and as its client sends it back. `None` if it
+/// is empty, or has only reasoning.
 ///
-/// It covers the role; texts, white space around them aside; calls and results with
-/// their ids, names and values; images; blocks of unknown types.
+/// It covers the role; texts without surrounding white space; calls and results with their ids, names and values;
+/// images; blocks of unknown types.
 pub fn message_digest(message: &[u8]) -> Result<Option<Digest>, MessageError> {
     joined_digest([message])
 }

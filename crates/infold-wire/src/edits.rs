@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::Json;
 
-/// A range of some bytes, and what replaces it.
+/// A range of some bytes, and its replacement.
 pub(crate) type ByteEdit = (Range<usize>, Vec<u8>);
 
 /// Replaces ranges of a text, given in order and without overlap; all other bytes are copied.

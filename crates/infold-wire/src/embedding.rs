@@ -5,7 +5,7 @@ use crate::{Json, Wire, quote};
 /// The most numbers of a vector.
 const MAX_DIMENSIONS: usize = 1 << 16;
 
-/// Writes a request for the vectors of some texts; none if there is no such request on this wire.
+/// Writes a request for the vectors of some texts; `None` if the wire has no such request.
 pub fn embedding_request(wire: Wire, model: &str, texts: &[&str]) -> Option<String> {
     let list = |each: &dyn Fn(&str) -> String| {
         let items: Vec<String> = texts.iter().map(|text| each(text)).collect();
@@ -61,7 +61,7 @@ fn read_vector(json: Json<'_>) -> Option<Vec<f32>> {
         number.is_finite().then_some(number)
     };
     let vector: Vec<f32> = json.elements().map(number).collect::<Option<_>>()?;
-    // Nothing is more or less like a vector without a direction.
+    // A vector without a direction has no similarity to others.
     let is_zero = !vector.is_empty() && vector.iter().all(|one| *one == 0.0);
     (!is_zero).then_some(vector)
 }

@@ -32,8 +32,8 @@ pub struct Envelope {
     pub list: Range<u64>,
     /// The range of each message, in order.
     pub messages: Vec<Range<u64>>,
-    /// How many of the first messages have the role system or developer: they belong to the frame, not to
-    /// the conversation.
+    /// The number of first messages with the role system or developer: they belong to the frame, not to the
+    /// conversation.
     pub leading: usize,
     /// The input is a plain text instead of messages, which Responses accepts.
     pub is_text: bool,
@@ -58,7 +58,7 @@ impl Envelope {
     }
 }
 
-/// Why a body is not a request with messages.
+/// The reason that a body is not a request with messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
     /// Not JSON.

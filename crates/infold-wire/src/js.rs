@@ -90,7 +90,7 @@ pub fn number(number: f64) -> String {
     format!("{}{text}", sign(number))
 }
 
-/// Returns the number as `JSON.stringify` prints it: what is not finite becomes `null`.
+/// Returns the number as `JSON.stringify` prints it: infinite values and NaN become `null`.
 pub fn json_number(value: f64) -> String {
     if value.is_finite() {
         number(value)

@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 
 use crate::scan::{decode_escape, scan, skip_space, string_end};
 
-/// One JSON value, kept as the bytes it came in.
+/// One JSON value, with its original bytes.
 ///
-/// Only [`Json::parse`] makes one, so its text is valid JSON and valid UTF-8.
-/// Strings are decoded on request: lone surrogates, duplicate keys and numbers of any size stay what they were.
+/// Only [`Json::parse`] makes one, so its text is valid JSON and valid UTF-8. Strings are decoded on request: lone
+/// surrogates, duplicate keys and numbers of any size are preserved.
 #[derive(Clone, Copy)]
 pub struct Json<'a> {
     whole: &'a [u8],
@@ -36,7 +36,7 @@ pub enum JsonKind {
     Null,
 }
 
-/// Why a text is not JSON.
+/// The reason that a text is not JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
     /// A byte that is not UTF-8.
@@ -59,9 +59,9 @@ impl<'a> Json<'a> {
         Json::parse_members(text, |_, _| {})
     }
 
-    /// As [`Json::parse`]; also calls `member` for each member of an object, on the way.
+    /// Like [`Json::parse`]; also calls `member` for each member of an object while parsing.
     ///
-    /// The members count only if the whole text turns out to be JSON.
+    /// The members are valid only if the whole text turns out to be JSON.
     pub fn parse_members(
         text: &'a [u8],
         mut member: impl FnMut(Json<'a>, Json<'a>),
@@ -104,7 +104,7 @@ impl<'a> Json<'a> {
         &self.whole[self.start..self.end]
     }
 
-    /// Returns where the value stands in the text that was parsed.
+    /// Returns the value's range in the text that was parsed.
     pub fn range(self) -> Range<usize> {
         self.start..self.end
     }
@@ -181,7 +181,7 @@ impl<'a> Json<'a> {
         self.text().is_none_or(|text| text.trim().is_empty())
     }
 
-    /// Returns whether this is the string `text`, however it is escaped.
+    /// Returns whether the value is the string `text`, with any escapes.
     pub fn is(self, text: &str) -> bool {
         let Some(inner) = self.inner_bytes() else {
             return false;

@@ -23,7 +23,7 @@ pub(crate) use pairs::{Pairing, block_pairing, may_be_pair_id, part_pairing};
 use crate::edits::splice;
 use crate::{Json, JsonError, JsonKind};
 
-/// A message as it came over any of the wires. Nothing in it is decoded or changed.
+/// A message in the form of any wire. Nothing in it is decoded or changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     json: Json<'a>,
@@ -32,10 +32,10 @@ pub struct Message<'a> {
     members: MessageMembers<'a>,
 }
 
-/// Why a JSON text is not a message.
+/// The reason that a JSON text is not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// Not JSON at all.
+    /// The text is not JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
     /// JSON, but not an object.
@@ -44,7 +44,7 @@ pub enum MessageError {
         /// The JSON type it has instead.
         found: &'static str,
     },
-    /// No role.
+    /// The message has no role.
     #[error("no \"role\"")]
     NoRole,
     /// An unknown role.
@@ -69,9 +69,9 @@ pub enum MessageError {
 /// A part of a message's content that a mask can replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its index among the parts of the message.
+    /// The part's index in the message.
     pub index: u32,
-    /// Whether it is a result, an image or something else.
+    /// The kind of the part: a result, an image or something else.
     pub kind: PartKind,
     /// The bytes a stub would replace, counted from the start of the message.
     pub range: Range<usize>,
@@ -96,7 +96,7 @@ impl<'a> Message<'a> {
         Ok(message)
     }
 
-    /// Parses a message whatever it says: clients also send back empty messages, and content that no wire has.
+    /// Parses a message with any content: clients also send back empty messages, and content that no wire has.
     pub fn read(text: &'a [u8]) -> Result<Message<'a>, MessageError> {
         let mut members = MessageMembers::new();
         let json = Json::parse_members(text, |key, value| members.insert(key, value))?;
@@ -124,7 +124,7 @@ impl<'a> Message<'a> {
         self.json
     }
 
-    /// Returns the form in which it is written.
+    /// Returns the form of the message.
     pub fn form(&self) -> Form {
         self.form
     }
@@ -144,7 +144,7 @@ impl<'a> Message<'a> {
         self.members.kind
     }
 
-    /// Returns the list or the text that holds what it says: Gemini's parts, else its content.
+    /// Returns the list or the text with the content: Gemini's parts, else `content`.
     pub(crate) fn parts_or_content(&self) -> Option<Json<'a>> {
         self.members.parts.or(self.members.content)
     }
@@ -173,7 +173,7 @@ impl<'a> Message<'a> {
         splice(self.bytes(), &[(range, replacement)])
     }
 
-    /// Returns what planning needs to know of it.
+    /// Returns the facts about the message that planning needs.
     pub fn facts(&self) -> Facts {
         let bytes = self.bytes().len() as u64;
         let content = ContentFacts::of(self);
@@ -342,7 +342,7 @@ fn form_of(members: &MessageMembers<'_>) -> Form {
                 .filter(|content| Item::has_content(*content));
             content.map(|_| Item::Message)
         }
-        // A message with a role and a content is a turn, whatever its type.
+        // A message with a role and a content is a turn, with any type.
         _ if members.content.is_some() && members.role.is_some() => None,
         kind => {
             let known = Item::from_type(kind, members.call_id.is_some());

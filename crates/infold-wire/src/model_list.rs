@@ -5,9 +5,9 @@ use crate::{Json, JsonKind, Wire, quote};
 /// A model of a provider's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedModel {
-    /// Its name, as a request gives it.
+    /// The model's name, as a request gives it.
     pub name: String,
-    /// How many tokens it takes, if the list contains that.
+    /// The model's window in tokens, if the list contains it.
     pub window: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ const WINDOW_MEMBERS: [&str; 7] = [
     "max_input_tokens",
 ];
 
-/// Reads a provider's list of models, in the form of any wire; none if it is not such a list.
+/// Reads a provider's list of models, in the form of any wire; `None` for any other text.
 pub fn read_model_list(body: &[u8]) -> Option<Vec<ListedModel>> {
     let json = Json::parse(body).ok()?;
     let [data, models] = json.pick(["data", "models"]);

@@ -31,13 +31,13 @@ pub enum NeutralBlock<'a> {
     Call(RawJson<'a>, RawJson<'a>, RawJson<'a>),
     /// The result of a call.
     Result {
-        /// The id of the call; an empty text if it is not given.
+        /// The id of the call; an empty text if it is missing.
         id: RawJson<'a>,
-        /// The name of the tool; an empty text if it is not given.
+        /// The name of the tool; an empty text if it is missing.
         name: RawJson<'a>,
         /// The blocks of the result.
         content: Vec<NeutralBlock<'a>>,
-        /// Whether it failed.
+        /// Whether the call failed.
         failed: bool,
     },
     /// An image: its type and its base64 data.
@@ -51,9 +51,9 @@ pub enum NeutralBlock<'a> {
 /// A message in the neutral form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeutralMessage<'a> {
-    /// Its role. Results are the user's.
+    /// The message's role. Results are the user's.
     pub role: Role,
-    /// Its blocks.
+    /// The message's blocks.
     pub blocks: Vec<NeutralBlock<'a>>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> ObjectMembers<'a> {
     }
 }
 
-/// Returns arguments as an object: a text that holds one is parsed, anything else is wrapped.
+/// Returns arguments as an object: a text with an object is parsed, any other value is wrapped.
 pub fn arguments_object<'a>(json: Option<Json<'a>>) -> RawJson<'a> {
     let Some(json) = json.filter(|json| !json.is_null()) else {
         return Cow::Borrowed("{}");
@@ -186,7 +186,7 @@ impl<'a> NeutralMessage<'a> {
 }
 
 impl NeutralBlock<'_> {
-    /// Copies what it borrows.
+    /// Copies the borrowed parts.
     pub fn into_owned(self) -> NeutralBlock<'static> {
         let own = |raw: RawJson<'_>| Cow::Owned(raw.into_owned());
         match self {
@@ -214,12 +214,12 @@ impl NeutralBlock<'_> {
         }
     }
 
-    /// Returns whether it is a text with nothing but white space in it.
+    /// Returns whether the block is a text with only white space.
     pub fn is_blank(&self) -> bool {
         matches!(self, NeutralBlock::Text(text) if Json::checked(text.as_bytes()).is_blank())
     }
 
-    /// Returns whether it is a text without characters.
+    /// Returns whether the block is a text without characters.
     pub fn is_empty(&self) -> bool {
         matches!(self, NeutralBlock::Text(text) if text == "\"\"")
     }

@@ -1,4 +1,4 @@
-//! Classifies the errors of providers by what to do about them, and writes errors as a provider would.
+//! Classifies the errors of providers by the reaction to them, and writes errors as a provider would.
 
 mod body;
 mod client_error;
@@ -18,7 +18,7 @@ pub use unexplained::RequestSize;
 use crate::Wire;
 use crate::phrase_list::{self, PhraseList};
 
-/// An error of a provider, classified by what to do about it.
+/// An error of a provider, classified by the reaction to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderError {
     /// The provider is busy: ask again later.
@@ -28,16 +28,16 @@ pub enum ProviderError {
     },
     /// The request is too long for the model: fold harder and ask again.
     TooLong {
-        /// How many tokens it has, as the provider counts.
+        /// The request's tokens, as the provider counts.
         tokens: Option<u64>,
-        /// How many there may be.
+        /// The most tokens.
         limit: Option<u64>,
     },
     /// The request would fit with a shorter reply: ask for a shorter one.
     ReplyTooLong {
-        /// How many tokens the request and the reply have, as the provider counts.
+        /// The tokens of the request and the reply, as the provider counts.
         tokens: u64,
-        /// How many there may be.
+        /// The most tokens.
         limit: u64,
     },
     /// The request has too many bytes: fold harder and ask again.
@@ -46,8 +46,8 @@ pub enum ProviderError {
     AlternateRoles,
     /// Thinking was signed behind other messages than now: leave it out, and ask again.
     BoundThinking,
-    /// Messages have members that the provider does not know: leave out those that
-    /// [`crate::request::plain_chat`] leaves out, and ask again.
+    /// Messages have members that the provider does not know: leave out those that [`crate::request::plain_chat`]
+    /// leaves out, and send the request again.
     PlainMessages,
     /// A person must act.
     Refused(RefusalCause),
@@ -65,13 +65,13 @@ pub enum ProviderError {
 pub enum RefusalCause {
     /// The key is missing, wrong, or may not do this.
     Key,
-    /// There is no such model, or not for this key.
+    /// The model does not exist, or not for this key.
     Model,
-    /// There is no money left, or the plan does not allow it.
+    /// The account has no credit, or the plan does not allow the request.
     Quota,
     /// The address is wrong: it is not that of a model API.
     Address,
-    /// The request is refused as it is.
+    /// The request itself is refused.
     Request,
 }
 
@@ -85,8 +85,8 @@ pub fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Prov
         200..=299 => body.status.unwrap_or(status),
         _ => status,
     };
-    // Certain signs come first, whatever the status: services send the same words
-    // with different numbers, and a full account even as "too many requests".
+    // Certain phrases take precedence over the status: services send the same words with different numbers, and a full
+    // account even as "too many requests".
     if body.is_html() {
         return classify_by_status(status, retry_after, &body);
     }
@@ -120,8 +120,8 @@ pub fn error_message(body: &[u8]) -> Option<String> {
 /// Returns whether a client of this wire recognises an overflow by this error body, so
 /// that it need not be rephrased.
 ///
-/// Errors about the reply's length are never rephrased: clients that know them shorten
-/// the reply, and a size that counts both would mislead the others.
+/// Errors about the reply's length are never rephrased: clients that know them shorten the reply, and a size that
+/// includes both would mislead the others.
 pub fn reports_overflow(wire: Wire, body: &[u8]) -> bool {
     let body = ErrorBody::read(body);
     let is_known = match wire {
@@ -137,7 +137,7 @@ pub fn reports_overflow(wire: Wire, body: &[u8]) -> bool {
     is_known || body.has_code(&["request_too_large"]) || overflow::counts_reply(&body)
 }
 
-/// Returns whether a provider is overloaded, as opposed to limiting what the client may ask.
+/// Returns whether a provider is overloaded, as opposed to limiting the client's requests.
 pub fn is_overloaded(status: u16, body: &[u8]) -> bool {
     let codes = ["overloaded_error", "overloaded", "engine_overloaded"];
     let body = ErrorBody::read(body);

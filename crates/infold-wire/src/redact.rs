@@ -39,9 +39,10 @@ pub type FindMatches<'a> = dyn FnMut(&str) -> Vec<Range<usize>> + 'a;
 pub struct RedactedMatches {
     /// The new bytes; none if nothing was found.
     pub bytes: Option<Vec<u8>>,
-    /// How many matches were replaced.
+    /// The number of replaced matches.
     pub matches: usize,
-    /// How many were left because they pair or place messages: ids, roles, types, names and positions.
+    /// The number of matches that were left because they pair or place messages: ids, roles, types, names and
+    /// positions.
     pub left: usize,
 }
 

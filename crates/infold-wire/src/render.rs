@@ -1,4 +1,4 @@
-//! Renders messages of a view that are not sent as they came: repaired rounds, stand-ins, stubs.
+//! Renders messages of a view that are not sent unchanged: repaired rounds, stand-ins, stubs.
 
 mod append;
 mod interrupt;
@@ -25,7 +25,7 @@ use crate::{Form, Item, Json, Message, MessageError, Part, PartKind, Wire, quote
 pub struct RenderedMessage {
     /// The message or the repair that it was made from.
     pub source: Source,
-    /// Its bytes, without a line break at the end.
+    /// The message's bytes, without a line break at the end.
     pub bytes: Vec<u8>,
 }
 
@@ -132,8 +132,8 @@ pub fn render_text(wire: Wire, role: Role, text: &str) -> Vec<u8> {
 
 /// Renders a stand-in of one or more messages in the form of a wire.
 ///
-/// On Gemini's wire a call of the model must follow a turn of the user's, so a stand-in that ends with the
-/// model's words gets a separator behind it.
+/// On Gemini's wire a call of the model must follow a turn of the user's, so a stand-in that ends with the model's
+/// words gets a separator behind it.
 pub fn render_stand_in(wire: Wire, stand_in: &[(Role, String)]) -> Vec<Vec<u8>> {
     let lines = stand_in.iter();
     let mut lines: Vec<Vec<u8>> = lines
@@ -351,7 +351,7 @@ mod tests {
         );
     }
 
-    /// Masks every part that can be, and says what is left.
+    /// Masks every part that can be masked, and returns the rest.
     fn masked(text: &str) -> String {
         let message = Message::parse(text.as_bytes()).expect("a message");
         let parts = message.parts().into_iter();

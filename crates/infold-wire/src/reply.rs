@@ -20,20 +20,20 @@ pub struct Reply {
     ///
     /// Empty if there is nothing that could be sent back.
     pub messages: Vec<Vec<u8>>,
-    /// Why it ended.
+    /// The reason that the reply ended.
     pub stop: StopReason,
-    /// Its usage, as the provider counts.
+    /// The usage, as the provider counts.
     pub usage: Option<TokenUsage>,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
-    /// Its id at a provider that stores it, by which the next request may refer to it.
+    /// The id at a provider that stores the reply, by which the next request may refer to it.
     pub id: Option<String>,
 }
 
-/// Why a reply ended.
+/// The reason that a reply ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StopReason {
-    /// It is complete.
+    /// The reply is complete.
     #[default]
     End,
     /// The maximum length was reached.
@@ -63,7 +63,7 @@ pub struct TokenUsage {
     pub reasoning: u64,
 }
 
-/// A part of a reply, as soon as it is there.
+/// A part of a reply, as it arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplyDelta {
     /// Some text.
@@ -76,7 +76,7 @@ pub enum ReplyDelta {
     Arguments(String),
 }
 
-/// Why there is no reply.
+/// The reason that there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
     /// The reply is an error body.
@@ -88,7 +88,7 @@ pub enum ReplyError {
     /// The reply ends before its end marker.
     #[error("the reply was cut off after {bytes} bytes")]
     Cut {
-        /// The size of what came.
+        /// The bytes that arrived.
         bytes: u64,
     },
     /// The reply is empty.
@@ -97,13 +97,13 @@ pub enum ReplyError {
     /// The reply is not one of this wire.
     #[error("the reply is malformed: {reason}")]
     Malformed {
-        /// The defect, and where it is.
+        /// The defect, and its place.
         reason: String,
     },
     /// The reply is a web page, or a text.
     #[error("this is not a reply of this API: it begins with `{start}`")]
     Foreign {
-        /// Its beginning.
+        /// The beginning of the body.
         start: String,
     },
     /// The reply is too large.

@@ -15,7 +15,7 @@ pub use system_text::{append_to_system, system_members};
 use crate::{Form, Json, JsonKind, Message, Wire, quote};
 use cache_markers::CACHE_MARKER;
 
-/// All of a request but its messages, in the form of its wire.
+/// A request without its messages, in the form of its wire.
 ///
 /// A request is [`RequestFrame::head`], the messages with commas between them, and [`RequestFrame::TAIL`].
 #[derive(Clone, Debug, PartialEq)]
@@ -24,13 +24,13 @@ pub struct RequestFrame {
     pub wire: Wire,
     /// The model.
     pub model: String,
-    /// The system prompt, where it is no message: texts, as JSON strings.
+    /// The system prompt, unless it is a message: texts, as JSON strings.
     pub system: Vec<String>,
-    /// A text about the task that follows the system prompt, whatever the wire keeps that in.
+    /// A text about the task that follows the system prompt, wherever the wire has that.
     pub context: Option<String>,
     /// Tool definitions in the form of the wire: a JSON array.
     pub tools: Option<String>,
-    /// Which tool to call, as [`crate::tools::write_tool_choice`] gives it.
+    /// The choice of a tool, as [`crate::tools::write_tool_choice`] writes it.
     pub tool_choice: Option<String>,
     /// The maximum length of the reply.
     pub max_tokens: Option<u64>,
@@ -40,11 +40,11 @@ pub struct RequestFrame {
     pub settings: Vec<(&'static str, String)>,
     /// The model's window, for servers that load it with one.
     pub window: Option<u64>,
-    /// Whether the reply is to be streamed.
+    /// Whether the reply is streamed.
     pub stream: bool,
     /// Whether the system prompt is marked for the provider's cache.
     pub cache: bool,
-    /// Whether it goes to OpenAI itself, which has its own names for some members.
+    /// Whether the request goes to OpenAI itself, which has its own names for some members.
     pub official: bool,
 }
 
@@ -239,7 +239,8 @@ pub fn blank_credentials(value: &str) -> String {
     String::from_utf8_lossy(&crate::splice(value.as_bytes(), &blanks)).into_owned()
 }
 
-/// Returns the credentials in a member of a request, such as its tools: whatever of it [`blank_credentials`] does not store.
+/// Returns the credentials in a member of a request, such as its tools: the texts that [`blank_credentials`] does not
+/// store.
 pub fn credentials(value: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (range, _) in blanks(value) {
@@ -300,11 +301,11 @@ fn public_address(text: &str) -> Option<String> {
     (host != authority || place != rest).then(|| format!("{scheme}://{host}{path}"))
 }
 
-/// Returns a chat message with only the members that every chat provider knows; none if it has no others.
+/// Returns a chat message with only the members that every chat provider knows; `None` if it has no others.
 ///
-/// Some providers refuse a message for members of another provider, and say so:
-/// [`crate::ProviderError::PlainMessages`]. Then the same messages are sent once more, plain. The remaining
-/// members keep their bytes. A refusal with no content beside it becomes the content.
+/// Some providers refuse a message for members of another provider, with [`crate::ProviderError::PlainMessages`]. Then
+/// the same messages are sent once more, plain. The remaining members keep their bytes. A refusal with no content
+/// beside it becomes the content.
 pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
     let message = Message::parse(message).ok()?;
     let json = message.json();
@@ -317,7 +318,7 @@ pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
     let keeps = |name: Json<'_>| match &*name.name() {
         b"role" | b"content" | b"tool_calls" | b"tool_call_id" => true,
         b"name" => is_function,
-        // The predecessor of `tool_calls`; some send it beside those, as null.
+        // The deprecated form of `tool_calls`; some clients send it beside those, as null.
         b"function_call" => function.is_some_and(|call| !call.is_null()),
         _ => false,
     };

@@ -20,7 +20,7 @@ pub struct RequestOptions {
     pub tool_names: Vec<String>,
     /// The window that Ollama is to give the model.
     pub num_ctx: Option<u64>,
-    /// It asks for a window of a million tokens. Anthropic itself has that in a header, not here.
+    /// The request asks for a window of a million tokens. Anthropic itself has that in a header, not here.
     pub long_context: bool,
 }
 

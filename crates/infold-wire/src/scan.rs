@@ -4,11 +4,11 @@ use memchr::{memchr, memchr2};
 
 use crate::brackets::BracketStack;
 
-/// Reads one JSON value that starts at `start` and returns where it ends.
+/// Reads one JSON value that starts at `start` and returns its end.
 ///
-/// Calls `member` with the bounds of the key and the value of each member of the
-/// outermost object. None if the grammar is broken, or nested deeper than 128
-/// levels: the general parser then says what is wrong, or reads it after all.
+/// Calls `member` with the bounds of the key and the value of each member of the outermost object. `None` if the
+/// grammar is broken, or nested deeper than 128 levels: the general parser then reports the error, or reads it after
+/// all.
 ///
 /// One pass, because it runs for every message that is appended.
 pub fn scan(
@@ -162,8 +162,8 @@ pub fn string_end(text: &[u8], start: usize) -> usize {
 
 /// Returns the offset behind the quote that closes the string whose content begins at `start`, searching from `at`.
 ///
-/// Quotes are rarer than escapes, so quotes are searched for: one closes the string unless the number of
-/// backslashes right before it is odd.
+/// Quotes are rarer than escapes, so the search is for quotes: one closes the string unless the number of backslashes
+/// right before it is odd.
 pub fn find_closing_quote(text: &[u8], start: usize, mut at: usize) -> Option<usize> {
     while let Some(found) = memchr(b'"', &text[at..]) {
         let quote = at + found;
@@ -181,8 +181,8 @@ pub fn ends_in_escape(content: &[u8]) -> bool {
     backslashes.take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
-/// Decodes the escape at the start of `rest`: its length in bytes, and the character, or the lone surrogate,
-/// that it stands for. None if it is not a valid escape.
+/// Decodes the escape at the start of `rest`: its length in bytes, and its character or lone surrogate. `None` if it is
+/// not a valid escape.
 #[inline]
 pub fn decode_escape(rest: &[u8]) -> Option<(usize, Result<char, u16>)> {
     let char = match *rest.get(1)? {
@@ -282,7 +282,7 @@ mod tests {
             prop_assert_eq!(accepts(&text), general(&text), "{}", text);
         }
 
-        /// No byte of a text is skipped that should be looked at.
+        /// No relevant byte of a text is skipped.
         #[test]
         fn plain_stops_where_a_plain_loop_stops(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             let stop = bytes.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\'));

@@ -30,16 +30,16 @@ use crate::{Json, JsonKind, quote};
 pub struct FoundSecret {
     /// The rule that it matches.
     pub rule: &'static str,
-    /// Its start: four characters at most, and a quarter of it.
+    /// The secret's start: four characters at most, and a quarter of it.
     pub start: String,
-    /// How many characters it has.
+    /// The number of characters of the secret.
     pub chars: usize,
 }
 
-/// Returns JSON with its secrets replaced by markers, all other bytes as they are; none if it has no secrets,
-/// or is not JSON.
+/// Returns JSON with its secrets replaced by markers, all other bytes unchanged; `None` if it has no secrets, or is not
+/// JSON.
 ///
-/// Signed thinking with a secret in it is removed whole: the provider would refuse it altered.
+/// Signed thinking with a secret in it is removed completely: the provider would refuse a changed one.
 pub fn without_secrets(json: &[u8]) -> Option<Vec<u8>> {
     let parsed = Json::parse(json).ok()?;
     let changed = SecretReplacer::default().value(parsed, "")?;
@@ -104,10 +104,10 @@ impl FoundSecret {
     }
 }
 
-/// How often a text is searched: once a secret is replaced, its neighbour may match.
+/// The number of times that a text is searched: once a secret is replaced, its neighbour may match.
 const MAX_PASSES: usize = 4;
 
-/// Replaces secrets, and collects what it found.
+/// Replaces secrets, and collects them.
 #[derive(Default)]
 struct SecretReplacer {
     found: Vec<FoundSecret>,
@@ -209,7 +209,7 @@ impl SecretReplacer {
         for one in find(joined.as_bytes()) {
             let first = ends.partition_point(|end| *end <= one.range.start);
             if one.range.end <= ends[first] {
-                // It is within one text, which was searched with its name.
+                // The match is within one text, which was searched with its name.
                 continue;
             }
             self.found.push(FoundSecret::of(&one, joined.as_bytes()));

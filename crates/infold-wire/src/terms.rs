@@ -1,6 +1,6 @@
-//! The terms of a text: what the search index holds of a message, and what a query asks for.
+//! The terms of a text: the index entries of a message, and the words of a query.
 //!
-//! Messages and queries are split by the same function, so whatever is typed as it stands in a message finds it.
+//! Messages and queries are split by the same function, so a literal part of a message finds it.
 
 mod letter;
 mod scan;
@@ -20,7 +20,7 @@ pub struct DocumentTerms {
     pub wholes: String,
     /// Stems of words that differ from their word.
     pub stems: String,
-    /// How many words there are.
+    /// The number of words.
     pub count: u64,
 }
 

@@ -43,7 +43,7 @@ pub enum Encoding {
 pub enum Estimator {
     /// Exactly, for models that have this encoding.
     Bpe(Encoding),
-    /// From the number of characters: a quarter for ASCII, 1.3 for others.
+    /// By the number of characters: a quarter for ASCII, 1.3 for others.
     Chars,
     /// From the number of bytes: a quarter each.
     Bytes,
@@ -69,7 +69,7 @@ pub struct Counter {
     total: u64,
     /// The estimate so far, for other methods than BPE.
     estimate: f64,
-    /// Text that is not split yet, because that depends on what follows.
+    /// Text that is not split yet, because the split depends on the next text.
     rest: String,
     /// The length of the rest at which it is split again.
     split_at: usize,

@@ -1,4 +1,4 @@
-//! Reads what a message does: text, tool calls (which file is read, which command runs) and tool results.
+//! Reads the actions of a message: text, tool calls (which file is read, which command runs) and tool results.
 //!
 //! Calls are recognised by the names of tools and the shapes of their arguments, as the common agents have
 //! them; an unknown tool still shows its paths, its command or its arguments.
@@ -47,9 +47,9 @@ pub enum ToolAction {
     Delete(String),
     /// Renames a file.
     Move {
-        /// Its old path.
+        /// The old path.
         from: String,
-        /// Its new path.
+        /// The new path.
         to: String,
     },
     /// Runs a command.
@@ -58,7 +58,7 @@ pub enum ToolAction {
     Search {
         /// The pattern or question.
         what: String,
-        /// Where it searches.
+        /// The path of the search.
         path: Option<String>,
     },
     /// Replaces the list of todos.
@@ -87,37 +87,37 @@ pub struct ToolCall {
 pub struct ToolResult<'a> {
     /// The id of the call it answers, if it has one.
     pub id: Option<String>,
-    /// Its front and its end.
+    /// The front and the end of the result.
     pub text: Cow<'a, str>,
-    /// Whether it is marked as an error, if it is marked at all.
+    /// Whether the result is marked as an error, if there is a mark at all.
     pub failed: Option<bool>,
 }
 
-/// One thing that a message does.
+/// One action of a message.
 #[derive(Clone, Debug)]
 pub enum MessageAction<'a> {
-    /// It has this text.
+    /// A text.
     Text(Cow<'a, str>),
-    /// It calls a tool.
+    /// A tool call.
     Call(ToolCall),
-    /// It brings the result of a call.
+    /// The result of a call.
     Result(ToolResult<'a>),
 }
 
-/// Returns what `message` does, in order. Reasoning is left out, since later messages do not refer to it.
+/// Returns the actions of `message`, in order. Reasoning is left out, since later messages do not refer to it.
 ///
 /// Time is linear in the message, memory bounded by a few dozen kilobytes for each of its parts.
 pub fn message_actions<'a>(message: &Message<'a>) -> Vec<MessageAction<'a>> {
     message_actions_within(message, FRONT_BYTES + BACK_BYTES)
 }
 
-/// As [`message_actions`], but reads at most `max_result_bytes` of each result, of its front and its end.
+/// Like [`message_actions`], but reads at most `max_result_bytes` of each result, of its front and its end.
 pub fn message_actions_within<'a>(
     message: &Message<'a>,
     max_result_bytes: usize,
 ) -> Vec<MessageAction<'a>> {
     let mut out = Vec::new();
-    // Some agents put the heading of a result and the result into two texts.
+    // Some agents write the heading of a result and the result as two texts.
     let mut is_headed = false;
     for (_, piece) in message.content_items() {
         let id = |id: Option<Json<'_>>| id.and_then(Json::text).map(Cow::into_owned);
@@ -154,7 +154,7 @@ fn read_text<'a>(
     is_headed: bool,
     out: &mut Vec<MessageAction<'a>>,
 ) -> bool {
-    // A request of the user is read whole, unless it is a document.
+    // A request of the user is read completely, unless it is a document.
     let scale = if role == Role::User { 4 } else { 1 };
     let (front, back) = (scale * FRONT_BYTES, scale * BACK_BYTES);
     let Some(text) = excerpt(text, front, back) else {

@@ -9,29 +9,29 @@ use crate::{Json, JsonKind, splice};
 #[derive(Clone, Copy, Debug)]
 pub struct ListedTool<'a> {
     name: Option<Json<'a>>,
-    /// Put before a name that stands in a namespace, or that names a server.
+    /// The prefix of a name within a namespace, or of a name of a server.
     prefix: Option<Json<'a>>,
-    /// The tool as it stands in the request.
+    /// The tool's bytes in the request.
     pub definition: Json<'a>,
-    /// What stands for the JSON Schema of its arguments; none if the provider knows what they are.
+    /// The member that holds the JSON Schema of the arguments; none if the provider defines them.
     pub schema: Option<Json<'a>>,
 }
 
-/// What becomes of a tool.
+/// A change to a tool of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolEdit {
-    /// It stays byte for byte.
+    /// The tool stays byte for byte.
     Keep,
-    /// It is left out.
+    /// The tool is removed.
     Remove,
-    /// It stays with another schema.
+    /// The tool stays with another schema.
     Schema(String),
 }
 
 /// A list of tools after its edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditedTools {
-    /// Nothing is different.
+    /// No tool was changed.
     Unchanged,
     /// The new value.
     Changed(Vec<u8>),
@@ -40,7 +40,7 @@ pub enum EditedTools {
 }
 
 impl ListedTool<'_> {
-    /// Returns the name by which it is called; the type of a tool of the provider's own.
+    /// Returns the name by which the tool is called; of a tool of the provider's own its type.
     pub fn name(&self) -> String {
         let name = text_of(self.name).unwrap_or_default();
         match text_of(self.prefix) {
@@ -64,9 +64,9 @@ pub fn listed_tools(tools: Json<'_>) -> Vec<ListedTool<'_>> {
     out
 }
 
-/// Returns a list of tools with edits; `edit` is asked once for each tool, in order.
+/// Returns a list of tools with edits; `edit` is called once for each tool, in order.
 ///
-/// All other bytes stay as they came.
+/// All other bytes stay unchanged.
 pub fn edit_tools(
     tools: Json<'_>,
     edit: &mut dyn FnMut(ListedTool<'_>) -> ToolEdit,
@@ -84,7 +84,7 @@ pub fn edit_tools(
     let base = tools.range().start;
     let mut changes = editor.changes;
     changes.sort_by_key(|(range, _)| range.start);
-    // A tool that is left out takes its own changes with it.
+    // The edits of a removed tool are dropped.
     let mut end = 0;
     changes.retain(|(range, _)| {
         let is_apart = range.start >= end;
@@ -98,11 +98,11 @@ pub fn edit_tools(
     EditedTools::Changed(splice(tools.bytes(), &changes))
 }
 
-/// Where an entry of a list keeps its tools.
+/// The form of an entry in a list of tools.
 enum ToolListEntry<'a> {
-    /// It is a tool.
+    /// A tool.
     Tool(ListedTool<'a>),
-    /// Its members are tools, or lists of them, as on Gemini's wire.
+    /// An object whose members are tools, or lists of them, as on Gemini's wire.
     Members(Json<'a>),
     /// A namespace with a list of tools.
     Namespace(Option<Json<'a>>, Json<'a>),
@@ -202,7 +202,7 @@ impl Editor<'_> {
         kept.contains(&true)
     }
 
-    /// Edits an element; returns whether a tool is left of it.
+    /// Edits an element; returns whether a tool in it is left.
     fn entry(&mut self, json: Json<'_>, prefix: Option<Json<'_>>) -> bool {
         match entry(json, prefix) {
             ToolListEntry::Tool(tool) => self.tool(tool),
@@ -233,7 +233,7 @@ impl Editor<'_> {
         true
     }
 
-    /// Removes what is not kept, each with the comma before it, or behind it where nothing is kept before.
+    /// Removes the ranges that are not kept, each with the comma before it, or behind it if nothing is kept before.
     fn remove(&mut self, ranges: &[Range<usize>], kept: &[bool]) {
         let mut is_after_kept = false;
         for (at, range) in ranges.iter().enumerate() {

@@ -6,24 +6,24 @@ use crate::{Json, Message};
 /// A tool call in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedCall {
-    /// Its id; empty if it has none.
+    /// The call's id; empty if it has none.
     pub id: String,
     /// The tool's name.
     pub tool: String,
-    /// Its arguments: a JSON object.
+    /// The call's arguments: a JSON object.
     pub args: String,
 }
 
 /// A tool result in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedResult {
-    /// The id of the call; empty if it is not given.
+    /// The id of the call; empty if it is missing.
     pub id: String,
-    /// The tool's name; empty if it is not given.
+    /// The tool's name; empty if it is missing.
     pub tool: String,
-    /// Its text, with placeholders for other content.
+    /// The text of the result, with placeholders for other content.
     pub text: String,
-    /// Whether it is marked as failed.
+    /// Whether the result is marked as failed.
     pub failed: bool,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::neutral::{ObjectMembers, RawJson, push_all, push_list, raw_json};
 use crate::{Json, JsonKind, Wire, quote};
 
-/// Which tool the model may or must call.
+/// The choice of tools that the model may or must call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
     /// The model decides.
@@ -19,7 +19,7 @@ pub enum ToolChoice {
     Named(String),
 }
 
-/// Why tools cannot be sent on a wire.
+/// The reason that tools cannot be sent on a wire.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {
     /// Neither a list nor Gemini's object.
@@ -28,15 +28,15 @@ pub enum ToolsError {
         /// The start of the value.
         found: String,
     },
-    /// No wire defines a tool like this.
+    /// No wire defines a tool of this form.
     #[error("tool {number} is not a tool definition: {found}")]
     NotATool {
-        /// Its position, counted from one.
+        /// The entry's position, counted from one.
         number: usize,
         /// The start of the value.
         found: String,
     },
-    /// Tools that a provider runs itself, or in a form of its own.
+    /// Tools that a provider runs itself, or in its own form.
     #[error("{to} has no tool like {}: leave it out, or send to its own provider", .names.join(", "))]
     Foreign {
         /// The names of the tools.
@@ -48,7 +48,7 @@ pub enum ToolsError {
 
 /// Converts tool definitions of any wire to the value of `tools`; native ones stay byte for byte.
 ///
-/// Gemini's object with `functionDeclarations` may stand for a list.
+/// The list may also be Gemini's object with `functionDeclarations`.
 pub fn convert_tools(list: Json<'_>, to: Wire) -> Result<String, ToolsError> {
     let converted = convert_known_tools(list, to)?;
     match converted.left_out {
@@ -120,8 +120,8 @@ pub fn convert_known_tools(list: Json<'_>, to: Wire) -> Result<ConvertedTools, T
 
 /// Writes a choice: the value of `tool_choice`, on Gemini that of `toolConfig`.
 ///
-/// On Ollama's wire, which has no such member, it is empty: for [`ToolChoice::None`] leave the tools out
-/// of the request; a call cannot be demanded there.
+/// On Ollama's wire, which has no such member, it is empty: for [`ToolChoice::None`] leave the tools out of the
+/// request; a call cannot be required there.
 pub fn write_tool_choice(choice: ToolChoice, to: Wire) -> String {
     let (auto, none, any) = match to {
         Wire::Ollama => return String::new(),

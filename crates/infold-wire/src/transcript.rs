@@ -1,9 +1,8 @@
 //! Reads and writes transcripts: files of conversations, in the formats of providers and agents.
 //!
 //! A transcript is read as a stream of [`TranscriptEntry`]s whose messages are in a form that
-//! [`Message`](crate::Message) takes: OpenAI chat and Anthropic messages as they are, all
-//! others converted to Anthropic blocks. Memory is bounded by the largest record, and in formats
-//! that are trees a few bytes per record.
+//! [`Message`](crate::Message) takes: OpenAI chat and Anthropic messages unchanged, all others converted to Anthropic
+//! blocks. Memory is bounded by the largest record, and in formats that are trees a few bytes per record.
 //!
 //! ```
 //! use infold_wire::transcript::{TranscriptEntry, TranscriptFormat, Transcript, TranscriptWriter};
@@ -178,27 +177,27 @@ fn format_names() -> String {
 pub enum TranscriptEntry {
     /// A message, in a form that [`Message`](crate::Message) takes.
     Message {
-        /// Its bytes.
+        /// The message's bytes.
         text: Vec<u8>,
-        /// Its time in milliseconds since 1970, if known.
+        /// The message's time in milliseconds since 1970, if known.
         time: Option<u64>,
     },
     /// The agent condensed its conversation here.
     Compaction {
-        /// The text that stands for the messages it left out.
+        /// The summary of the messages that were left out.
         summary: String,
-        /// The index of the first message that it kept; the number of messages so far if it kept none.
+        /// The index of the first message that was kept; the number of messages so far if none was.
         kept: usize,
     },
     /// A fold that tags describe. They come after the messages, inner ones first.
     Fold {
-        /// How it was made.
+        /// The cause of the fold.
         cause: Cause,
         /// The messages it covers, counted from one in this conversation.
         covers: Span,
-        /// The role of its stand-in.
+        /// The role of the stand-in.
         role: Role,
-        /// The text of its stand-in.
+        /// The text of the stand-in.
         text: String,
     },
     /// Another conversation begins.
@@ -216,10 +215,10 @@ pub struct TranscriptChunk {
     pub list_end: Option<bool>,
 }
 
-/// Why a transcript cannot be read, and where.
+/// The reason that a transcript cannot be read, with the place.
 #[derive(Debug, thiserror::Error)]
 pub enum TranscriptError {
-    /// Its format is unknown.
+    /// The format is unknown.
     #[error(transparent)]
     Detect(#[from] DetectError),
     /// A record is not one of the format.
@@ -229,7 +228,7 @@ pub enum TranscriptError {
         line: u64,
         /// The word for such a record.
         noun: &'static str,
-        /// Its number, counted from one.
+        /// The record's number, counted from one.
         count: u64,
         /// The defect.
         reason: String,
@@ -248,7 +247,7 @@ pub enum TranscriptError {
         /// The defect.
         what: &'static str,
     },
-    /// It could not be read.
+    /// The file could not be read.
     #[error("the input could not be read")]
     Read(#[from] std::io::Error),
 }
@@ -263,7 +262,7 @@ pub struct Transcript<R> {
     /// Bytes of a message that is not yet complete.
     pending: Vec<u8>,
     entries: VecDeque<TranscriptEntry>,
-    /// System prompts that stand behind the messages, by conversation.
+    /// System prompts that are behind the messages, by conversation.
     late_prompts: BTreeMap<u64, (String, Vec<u8>)>,
     /// The number of the conversation, counted from one.
     conversation: u64,
@@ -275,9 +274,9 @@ pub struct Transcript<R> {
 /// The records of a transcript that hold no message.
 #[derive(Clone, Debug, Default)]
 pub struct SkippedRecords {
-    /// How many there are of each kind.
+    /// The number of skipped records of each kind.
     pub skipped: BTreeMap<String, u64>,
-    /// The line at the end of the file that is an incomplete record: it is still being written, or was cut off.
+    /// The number of the incomplete line at the end of the file: it is still being written, or was cut off.
     pub torn: Option<u64>,
 }
 
@@ -287,7 +286,7 @@ impl SkippedRecords {
     }
 }
 
-/// No more raw bytes are held back.
+/// The most raw bytes that are held back.
 const MAX_PENDING_BYTES: usize = 1 << 20;
 
 /// The members that hold a system prompt.
@@ -374,7 +373,7 @@ impl<R: BufRead + Seek> Transcript<R> {
                     conversation += 1;
                     has_records = false;
                 }
-                // A system prompt may stand behind the messages, but belongs before them.
+                // A system prompt may be behind the messages, but belongs before them.
                 RecordToken::Member(name, range) if has_records => {
                     self.late_prompts
                         .insert(conversation, (name, raw[range].to_vec()));

@@ -1,7 +1,7 @@
-//! Tells the text that a person typed from the text that their agent injected into the user's messages.
+//! Separates the text that a person typed from the text that their agent injected into the user's messages.
 //!
-//! Agents speak in the user's name: reminders, the state of the editor, output of commands, files of skills,
-//! results of tools. `typed_text/markers.txt` lists how each of them marks that; text without a marker counts as typed.
+//! Agents write in the user's name: reminders, the state of the editor, output of commands, files of skills, results of
+//! tools. `typed_text/markers.txt` lists the markers of each of them; text without a marker counts as typed.
 
 mod answers;
 mod code_fences;
@@ -20,15 +20,15 @@ use parse::{ParsedText, PassageOrigin};
 use slash_command::SlashCommand;
 pub(crate) use text_protocol::tool_output;
 
-/// Finds what a person typed in the user's messages of one conversation.
+/// Finds the typed text in the user's messages of one conversation.
 ///
-/// Takes the texts in order: some are recognised only by what came before them.
+/// Takes the texts in order: some are recognised only by the texts before them.
 #[derive(Debug, Default)]
 pub struct TypedTextFilter {
     /// A slash command whose prompt may follow.
     command: SlashCommand,
-    /// A result said that the prompt of a skill follows. It is set through a shared reference, and
-    /// is no `Cell` so that a filter may be shared between threads.
+    /// A result announced the prompt of a skill. The flag is set through a shared reference, and is no `Cell` so that a
+    /// filter may be shared between threads.
     skill_follows: AtomicBool,
     /// The next text is a tool's output: the one before was only its heading.
     output_follows: bool,
@@ -55,7 +55,7 @@ impl TypedTextFilter {
         if std::mem::take(&mut self.output_follows) {
             return self.result(text);
         }
-        // Only a model that just spoke gets a result in words that a person may begin with too.
+        // Only after a reply of the model can a text be a result whose words a person may begin with too.
         let possible = || text_protocol::possible_output(text).filter(|_| self.replied);
         if let Some(output) = tool_output(text).or_else(possible) {
             self.output_follows = output.is_empty() && text.starts_with('[');
@@ -72,7 +72,8 @@ impl TypedTextFilter {
         join_lines(typed.map(|passage| passage.text))
     }
 
-    /// Returns the user's words inside a tool result: the reason of a rejected call, answers to questions the agent asked, feedback on a plan.
+    /// Returns the user's words inside a tool result: the reason of a rejected call, answers to the agent's questions,
+    /// feedback on a plan.
     pub fn result<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
         // The model called a skill, or a command with a prompt, which is injected next.
         if text.starts_with("Launching skill: ") {

@@ -18,7 +18,7 @@ pub enum Wire {
     Ollama,
 }
 
-/// No wire has this name.
+/// The name is that of no wire.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no wire `{0}` (known: chat, responses, anthropic, gemini, ollama)")]
 pub struct UnknownWire(String);

@@ -1,9 +1,9 @@
-//! What the common agents' messages do, each told in its own dialect.
+//! The actions in the messages of common agents, each in its own dialect.
 
 use infold_wire::Message;
 use infold_wire::tool_action::{MessageAction, ToolAction, message_actions, read_outcome};
 
-/// What a message does, one line each.
+/// Returns the actions of a message, one on each line.
 fn told(message: &str) -> String {
     let message = Message::parse(message.as_bytes()).expect("a message");
     let mut out = Vec::new();
@@ -261,7 +261,7 @@ fn how_things_ended() {
         Some(true)
     );
     assert_eq!(ran("npm error command failed").0, Some(true));
-    // A log that was printed speaks of the codes of others.
+    // A printed log contains the exit codes of other commands.
     let log = format!("{0}\nexit code 1\n{0}", "cleaning up ".repeat(60));
     assert_eq!(ran(&log).1, None);
     // A file that speaks of errors is not one.

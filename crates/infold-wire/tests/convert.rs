@@ -1,4 +1,4 @@
-//! Messages in the form of another wire: what is kept, and what is said of the rest.
+//! Messages in the form of another wire: the content that is kept, and the counts of losses.
 
 #[path = "convert/heard.rs"]
 mod heard;
@@ -12,7 +12,7 @@ use infold_wire::{Converter, Message, Wire};
 use proptest::prelude::*;
 use talk::{Turn, expected, marks, mixed, talk, written};
 
-/// Converts messages, and says what was lost.
+/// Converts messages, and returns the losses.
 fn converted(messages: &[Vec<u8>], to: Wire) -> (Vec<Vec<u8>>, BTreeMap<&'static str, u64>) {
     let mut converter = Converter::new(to);
     let mut out = Vec::new();
@@ -93,7 +93,7 @@ proptest! {
         }
     }
 
-    /// What was converted is native, so converting it again changes nothing.
+    /// A converted message is native to its wire, so converting it again changes nothing.
     #[test]
     fn converting_twice_is_converting_once(turns in talk()) {
         let turns: Vec<Turn> = turns.into_iter().filter(|turn| !matches!(turn, Turn::System(_))).collect();
@@ -242,7 +242,7 @@ fn an_output_of_reasoning_alone_is_still_an_output() {
         out,
         [r#"{"role":"assistant","content":[{"type":"text","text":"so"}]}"#]
     );
-    // Items say nothing alone, so those that cannot be sent are left out.
+    // Items without text are left out if they cannot be sent.
     let cut = r#"{"id":"rs","type":"reasoning","summary":[],"encrypted_content":"x","status":"incomplete"}"#;
     let bare = r#"{"id":"rs","type":"reasoning","summary":[]}"#;
     let call = r#"{"type":"function_call","call_id":"c","name":"ls","arguments":"{}"}"#;
@@ -336,7 +336,7 @@ fn hostile_messages_are_carried_whole() {
         out[1],
         r#"{"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"a","response":{"output":"1"}}},{"functionResponse":{"id":"call_2","name":"b","response":{"output":"2"}}}]}"#
     );
-    // Nothing at all.
+    // Content that is entirely empty.
     for empty in [
         r#"{"role":"user","content":[]}"#,
         r#"{"role":"user","content":" "}"#,

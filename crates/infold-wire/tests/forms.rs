@@ -1,10 +1,10 @@
-//! Messages of every wire: what is known of them, and where they can be sent as they are.
+//! Messages of every wire: their facts, and the wires on which they can be sent unchanged.
 
 use infold_log::{Call, Facts};
 use infold_wire::tool_action::{MessageAction, message_actions};
 use infold_wire::{Message, Wire, tokens};
 
-/// Role, calls, answers (`id/name`), marks, and the wires that take it as it is.
+/// Returns role, calls, answers (`id/name`), marks, and the wires that accept the message unchanged.
 fn known(text: &str) -> String {
     let message = Message::parse(text.as_bytes()).expect(text);
     let facts: Facts = message.facts();
@@ -169,7 +169,7 @@ fn anthropic() {
             r#"{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA"}}]}"#,
             "user | anthropic",
         ),
-        // Not signed, a member nobody knows, a reply with all that is around it.
+        // Without a signature, with an unknown member, and a reply with all of its envelope.
         (
             r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"x"}]}"#,
             "assistant reasons | ",
@@ -322,7 +322,7 @@ fn responses() {
             r#"{"type":"mcp_approval_response","approval_request_id":"m","approve":true}"#,
             "user | responses",
         ),
-        // As a stored line has it.
+        // The form of a stored line.
         (
             r#"{"type":"function_call_output","call_id":"a","output":"x","seq":1,"role":"tool"}"#,
             "tool answers a/- | responses",
@@ -375,7 +375,7 @@ fn what_is_no_message_on_any_wire_says_so() {
     );
 }
 
-/// What a message does, one word a deed.
+/// Returns the actions of a message, one word each.
 fn done(text: &str) -> String {
     let message = Message::parse(text.as_bytes()).expect(text);
     let message_actions = message_actions(&message)

@@ -1,4 +1,4 @@
-//! Replies in odd forms under a judge: no call that it refuses reaches the client, and every call is judged by itself.
+//! Replies in odd forms under a judge: no refused call reaches the client, and every call is judged separately.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn chunk(delta: &str, finish: &str) -> String {
     ))
 }
 
-/// A chat stream with these calls, each in a chunk of its own.
+/// Returns a chat stream with these calls, each in a separate chunk.
 fn chat_stream(calls: &[&str]) -> Vec<String> {
     let calls = calls.iter();
     let calls = calls.map(|call| chunk(&format!(r#"{{"tool_calls":[{call}]}}"#), "null"));
@@ -106,7 +106,7 @@ fn calls_of_a_chat_with_one_id_are_judged_each_by_itself() {
                 };
                 let stop = format!(r#""finish_reason":"{}""#, stop.trim_matches('"'));
                 assert!(out.contains(&stop), "{one} {two}: {out}");
-                // What is told can be told apart.
+                // The ids of the refused calls are distinct.
                 let mut ids: Vec<&str> = calls
                     .held
                     .iter()
@@ -306,7 +306,7 @@ fn items_of_unknown_types_and_requests_for_approval_are_judged() {
             assert!(outcome.waits_for_lookups(), "{out}");
         }
     }
-    // What a provider has run is not held back.
+    // A call that the provider has run is not held back.
     let hosted = item(
         "web_search_call",
         r#""status":"completed","action":{"query":"q"}"#,
@@ -426,7 +426,7 @@ fn a_follow_up_of_an_input_that_is_a_text_has_it_as_a_message() {
         2,
         "{body}"
     );
-    // The provider keeps what was said in a conversation, calls included.
+    // The provider stores the messages of a conversation, calls included.
     let body = written(
         r#"{"model":"m","conversation":"conv_1","input":[{"role":"user","content":"hi"}]}"#,
     );

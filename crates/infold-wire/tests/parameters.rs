@@ -1,4 +1,4 @@
-//! What becomes of each parameter when a request goes to a provider of another wire.
+//! The fate of each parameter when a request is translated for a provider of another wire.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use infold_wire::Wire;
 use infold_wire::request::translate::{TranslateTarget, TranslatedRequest, translate};
 use serde_json::Value;
 
-/// A request with every parameter that its wire documents, each with a value of its own.
+/// Returns a request with every parameter that its wire documents, each with a distinct value.
 fn maximal(wire: Wire) -> &'static str {
     match wire {
         Wire::Chat => include_str!("parameters/chat.json"),
@@ -41,7 +41,7 @@ fn translated(from: Wire, body: &str, to: Wire, official: bool) -> (TranslatedRe
     (told, sent)
 }
 
-/// The parameters of a request: what each is called, and its value.
+/// Returns the parameters of a request: the name and the value of each.
 fn parameters(wire: Wire) -> Vec<(String, Value)> {
     let body: Value = serde_json::from_str(maximal(wire)).expect("JSON");
     let mut all = Vec::new();
@@ -91,15 +91,15 @@ fn of_tool(tool: &Value) -> Vec<(String, Value)> {
         return vec![(format!("tool `{name}`"), Value::Null)];
     }
     let members = function.as_object().expect("an object").iter();
-    // A schema is found by what is in it, and marks for a cache are for one provider.
+    // A schema is recognised by its contents, and cache marks are for one provider.
     let members = members.filter(|(name, _)| !["type", "cache_control"].contains(&name.as_str()));
     members
         .map(|(name, value)| (format!("tools.{name}"), value.clone()))
         .collect()
 }
 
-/// Where a parameter may be found on another wire, and how its value is spelled there; none if it
-/// is found by its value alone, wherever that is.
+/// Returns the possible places of a parameter on another wire, and the spelling of its value there; `None` if it is
+/// recognised by its value alone, at any place.
 fn spellings(name: &str) -> Option<&'static [(&'static str, &'static str)]> {
     Some(match name {
         "model" => &[("/model", "\"theirs\"")],
@@ -158,7 +158,7 @@ fn spellings(name: &str) -> Option<&'static [(&'static str, &'static str)]> {
 }
 
 fn is_found(name: &str, value: &Value, to: Wire, sent: &Value) -> bool {
-    // Gemini has these in the path, and a stream of another wire always tells of usage.
+    // Gemini has these in the path, and a stream of another wire always reports usage.
     let elsewhere = to == Wire::Gemini && ["model", "stream"].contains(&name);
     if elsewhere || name == "stream_options.include_usage" {
         return true;
@@ -175,7 +175,7 @@ fn is_found(name: &str, value: &Value, to: Wire, sent: &Value) -> bool {
         Value::Array(list) => list.iter().map(Value::to_string).collect(),
         value => vec![value.to_string()],
     };
-    // Other values, such as `true`, may be there for any reason.
+    // Other values, such as `true`, may occur for any reason.
     let telling =
         |value: &&String| value.len() > 3 && value.contains(|it: char| it.is_ascii_digit());
     let mut telling = values.iter().filter(telling).peekable();
@@ -246,7 +246,7 @@ fn a_format_that_a_wire_does_not_have_is_named() {
     // Anthropic takes no schema of an object that may have further properties.
     let open = r#"{"model":"m","messages":[],"format":{"type":"object","properties":{}}}"#;
     assert_eq!(lost(Wire::Ollama, open, Wire::Anthropic), "format");
-    // Text is what every wire gives.
+    // Text is the output format of every wire.
     let text = r#"{"contents":[],"generationConfig":{"responseMimeType":"text/plain"}}"#;
     assert_eq!(lost(Wire::Gemini, text, Wire::Anthropic), "");
     let enumeration = r#"{"contents":[],"generationConfig":{"responseMimeType":"text/x.enum","responseSchema":{"type":"STRING"}}}"#;

@@ -1,4 +1,4 @@
-//! A reply told on another wire as it comes is the same reply.
+//! A reply that is translated to another wire while it is streamed is the same reply.
 
 use infold_wire::reply::relay::ReplyRelay;
 use infold_wire::reply::{stream_reply, write_reply};
@@ -8,7 +8,7 @@ use infold_wire::{
 };
 use proptest::prelude::*;
 
-/// What a model does.
+/// One piece of model output.
 #[derive(Clone, Debug, PartialEq)]
 enum Act {
     Says(String),
@@ -73,7 +73,7 @@ fn item(wire: Wire, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What is said and called, in order; texts with nothing between them are one.
+/// Returns the texts and calls of a reply in order; adjacent texts are joined.
 fn acts(wire: Wire, reply: &Reply) -> Vec<Act> {
     let mut acts: Vec<Act> = Vec::new();
     let mut anthropic = Vec::new();
@@ -105,14 +105,14 @@ fn acts(wire: Wire, reply: &Reply) -> Vec<Act> {
             }
         }
     }
-    // Where a message has one text, it stands before the calls.
+    // If a message has one text, it comes before the calls.
     if matches!(wire, Wire::Chat | Wire::Ollama) {
         acts.sort_by_key(|act| matches!(act, Act::Calls(..)));
     }
     acts
 }
 
-/// The same without what tells texts apart that have become one.
+/// Returns the same without the boundaries between texts that were joined.
 fn words(acts: &[Act]) -> (String, Vec<Act>) {
     let mut said = String::new();
     let mut calls = Vec::new();
@@ -125,7 +125,7 @@ fn words(acts: &[Act]) -> (String, Vec<Act>) {
     (said.replace('\n', ""), calls)
 }
 
-/// Relays what a provider sends, split anywhere; the events, and how many came before the end.
+/// Relays a provider's bytes with random splits; returns the events, and how many came before the end.
 fn relayed(
     from: Wire,
     to: Wire,
@@ -178,7 +178,7 @@ proptest! {
                 prop_assert_eq!(&heard.stop, &given.stop);
                 prop_assert_eq!(heard.usage, given.usage);
                 prop_assert_eq!(heard.model.as_deref(), Some("ours"));
-                // What is said first is there before the end.
+                // The first text arrives before the end.
                 if matches!(acts(from, &given)[0], Act::Says(_)) {
                     prop_assert!(early > 0, "{} to {}", from, to);
                 }
@@ -186,7 +186,7 @@ proptest! {
                     let message = Message::parse(message).expect("a message");
                     prop_assert!(message.wires().has(to), "{} to {}", from, to);
                 }
-                // Whole, it is the same message.
+                // Unstreamed it is the same message.
                 let again = write_reply(to, &heard);
                 let mut reader = ReplyReader::new(to, Delivery::Whole);
                 reader.push(&again, &mut |_| {}).expect("a reply");
@@ -196,7 +196,7 @@ proptest! {
     }
 }
 
-/// Where texts and calls have an order, it is kept.
+/// If the wire has an order of texts and calls, it is kept.
 #[test]
 fn what_is_said_behind_a_call_stays_behind_it() {
     let said = [

@@ -24,7 +24,7 @@ fn stream(wire: Wire, text: &str) -> Result<Reply, ReplyError> {
     read(wire, Delivery::Stream, [text.as_bytes()]).1
 }
 
-/// The one message of a stream of chat chunks with these deltas.
+/// Returns the only message of a stream of chat chunks with these deltas.
 fn chat(deltas: &[&str]) -> String {
     let mut text: String = deltas
         .iter()
@@ -109,7 +109,7 @@ fn fixtures() -> Vec<Fixture> {
     ]
 }
 
-/// What was heard, kind by kind.
+/// Returns the deltas joined by kind: text, reasoning, calls.
 fn heard(deltas: &[ReplyDelta]) -> [String; 3] {
     let mut said = [const { String::new() }; 3];
     for delta in deltas {
@@ -169,7 +169,7 @@ fn a_reply_is_the_same_streamed_and_whole() {
         let Some(whole) = fixture.whole else { continue };
         let wire = fixture.wire;
         let (streamed_deltas, streamed) = read(wire, Delivery::Stream, [fixture.stream]);
-        // A server may answer in the other form than it was asked for.
+        // A server may answer in the other form than the requested one.
         for form in [Delivery::Whole, Delivery::Stream] {
             let (deltas, read) = read(wire, form, [whole]);
             match (&streamed, &read) {
@@ -239,7 +239,7 @@ fn what_is_cut_off_is_no_reply() {
             for end in 0..bytes.len() {
                 let at = format!("{} cut at {end}", fixture.name);
                 match (read(fixture.wire, form, [&bytes[..end]]).1, &whole) {
-                    // The mark of the end had come; what may be missing are counts.
+                    // The end marker has arrived; only counts may be missing.
                     (Ok(reply), Ok(whole)) => {
                         assert_eq!(reply.messages, whole.messages, "{at}");
                         assert_eq!(reply.stop, whole.stop, "{at}");
@@ -261,7 +261,7 @@ fn what_is_cut_off_is_no_reply() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However the bytes are split, the same is heard and read.
+    /// With any splits of the bytes, the deltas and the reply are the same.
     #[test]
     fn any_split_gives_the_same(which in any::<prop::sample::Index>(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
         let fixtures = fixtures();
@@ -274,7 +274,7 @@ proptest! {
         prop_assert_eq!(read(fixture.wire, Delivery::Stream, pieces), read(fixture.wire, Delivery::Stream, [bytes]));
     }
 
-    /// Whatever is broken, the reader says so or reads on; and what it reads is JSON.
+    /// If bytes are broken, the reader fails or continues; and its result is JSON.
     #[test]
     fn broken_bytes_are_no_harm(which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), with in prop::collection::vec(any::<u8>(), 0..4), wire in 0..5_usize) {
         let fixtures = fixtures();
@@ -374,7 +374,7 @@ fn a_reply_of_reasoning_alone_can_be_sent_back() {
         said(r#"{"content":"","reasoning":"hm","refusal":"no"}"#),
         r#"{"role":"assistant","content":null,"refusal":"no","reasoning":"hm"}"#
     );
-    // Nothing followed it, and from then on it says so.
+    // No item follows the reasoning, so its status becomes `incomplete`.
     let body = r#"{"object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"id":"m","type":"message","role":"assistant","content":[{"type":"output_text","text":"so"}]},{"id":"rs","type":"reasoning","summary":[],"encrypted_content":"x","status":null}]}"#;
     let (_, reply) = read(Wire::Responses, Delivery::Whole, [body.as_bytes()]);
     let messages = reply.expect("a reply").messages;
@@ -466,7 +466,7 @@ fn errors_are_known_in_every_shape() {
         "data: {\"object\":\"error\",\"message\":\"no\"}\n\n",
         "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}",
         "[{\"error\":{\"code\":400}}]",
-        // It was all there, and not ended.
+        // The event has no blank line at its end.
         "data: {\"error\":\"no\"}",
     ];
     for wire in Wire::ALL {
@@ -636,7 +636,7 @@ fn counts_of_any_kind_are_no_harm() {
             used(wire, &format!("{{{fields}}}"));
         }
     }
-    // Reasoning beside the reply, known from the total.
+    // Reasoning beside the reply, derived from the total.
     let apart = used(
         Wire::Chat,
         r#"{"prompt_tokens":10,"completion_tokens":5,"total_tokens":35,"completion_tokens_details":{"reasoning_tokens":20}}"#,

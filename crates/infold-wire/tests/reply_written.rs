@@ -1,4 +1,4 @@
-//! What is written as a provider would write it reads as what it was.
+//! A reply that is written as a provider would write it reads as the same reply.
 
 use infold_wire::reply::{Delivery, ReplyReader, stream_reply, write_reply};
 use infold_wire::{Json, Reply, StopReason, TokenUsage, Wire, quote};
@@ -31,13 +31,13 @@ fn check(wire: Wire, reply: &Reply, size: usize) {
     let (events, body) = (events.concat(), write_reply(wire, reply));
     let (read, at) = first_complete(wire, Delivery::Stream, &events).expect("it ends");
     assert_eq!(&read, reply, "{wire} at its mark");
-    // Only what ends it may follow.
+    // Only end events may follow.
     assert!(events.len() - at < last, "{wire}");
     let (read, at) = first_complete(wire, Delivery::Whole, &body).expect("it ends");
     assert_eq!((&read, at), (reply, body.len()), "{wire} closed");
 }
 
-/// The reply as it is when the reader first says that all of it is there.
+/// Returns the reply at the moment when the reader first reports it as complete.
 fn first_complete(wire: Wire, form: Delivery, bytes: &[u8]) -> Option<(Reply, usize)> {
     let mut reader = ReplyReader::new(wire, form);
     for (at, byte) in bytes.iter().enumerate() {
@@ -58,7 +58,7 @@ fn reply(wire: Wire, messages: &[String], stop: StopReason) -> Reply {
         usage: Some(TokenUsage {
             input: 70,
             cache_read: 30,
-            // Gemini does not tell what it keeps.
+            // Gemini does not report tokens written to its cache.
             cache_write: if wire == Wire::Gemini { 0 } else { 5 },
             output: 21,
             reasoning: 4,
@@ -111,7 +111,7 @@ fn plain(wire: Wire, text: &str) -> Vec<String> {
     }]
 }
 
-/// What one wire does not report is not expected back.
+/// Removes the fields that a wire does not report.
 fn told(wire: Wire, mut reply: Reply) -> Reply {
     if let (Wire::Ollama, Some(usage)) = (wire, &mut reply.usage) {
         *usage = TokenUsage {
@@ -132,7 +132,7 @@ fn every_stop_of_every_wire_comes_back() {
             StopReason::Declined,
             StopReason::Other("ODD".to_owned()),
         ] {
-            // Only some have a word for it.
+            // Only some wires have a word for it.
             if wire == Wire::Ollama && stop == StopReason::Declined {
                 continue;
             }
@@ -185,7 +185,7 @@ fn events_are_numbered_and_named_as_their_data_says() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is said, thought and given, and however it is cut.
+    /// Any text, reasoning and call, with any splits.
     #[test]
     fn reading_what_is_written_gives_what_it_was(
         text in ".{1,60}",

@@ -1,4 +1,4 @@
-//! Counts are those of the reference, however the text arrives and however hostile it is.
+//! Counts equal those of the reference, for any chunks and for hostile texts.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn counts_are_those_of_the_reference() {
     }
 }
 
-/// The count of a text that arrives in chunks of so many characters.
+/// Returns the count of a text that arrives in chunks of these numbers of characters.
 fn streamed(encoding: Encoding, text: &str, chunks: &[usize]) -> u64 {
     let mut counter = Counter::new(encoding);
     let mut rest = text;
@@ -44,7 +44,7 @@ fn streamed(encoding: Encoding, text: &str, chunks: &[usize]) -> u64 {
     counter.finish()
 }
 
-/// Texts of what the splitters tell apart, long enough to be cut while they stream.
+/// Texts of all classes that the splitters distinguish, long enough to be split while they stream.
 fn any_text() -> impl Strategy<Value = String> {
     let bits = prop::sample::select(vec![
         "a", "B", "é", "Ǆ", "ʰ", "中", "\u{301}", "7", "٣", " ", "  ", "\n", "\r", "\u{3000}", "'",
@@ -72,7 +72,7 @@ proptest! {
         }
     }
 
-    /// A JSON string counts as the text it says, however it is escaped.
+    /// A JSON string counts like its text, with any escapes.
     #[test]
     fn json_counts_as_the_text_it_says(text in any_text()) {
         let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
@@ -113,7 +113,7 @@ fn hostile_texts_take_linear_time() {
     }
 }
 
-/// How long this thread has been running: others share the machine.
+/// Returns the CPU time of this thread: other processes share the machine.
 fn spent() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());

@@ -4,7 +4,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use infold_wire::transcript::{Transcript, TranscriptEntry};
 
-/// A transcript that is made while it is read.
+/// A transcript that is generated while it is read.
 struct Endless {
     head: &'static [u8],
     body: Vec<u8>,

@@ -44,7 +44,7 @@ fn fixtures() -> Vec<(&'static str, TranscriptFormat, &'static [u8])> {
     ]
 }
 
-/// What a transcript holds, an entry a line.
+/// Returns the entries of a transcript, one on each line.
 fn told(bytes: &[u8]) -> Result<String, TranscriptError> {
     let mut transcript = open(bytes, 7)?;
     let mut out = String::new();
@@ -81,7 +81,7 @@ fn each_format_is_known_by_what_it_holds() {
     for (name, format, bytes) in fixtures() {
         assert_eq!(detect(bytes), Ok(format), "{name}");
         assert_eq!(format.name().parse(), Ok(format));
-        // However little of it is seen, it is nothing else.
+        // A prefix is not detected as another format.
         for end in (bytes.len() / 3..bytes.len()).step_by(13) {
             let seen = detect(&bytes[..end]);
             assert!(
@@ -175,7 +175,7 @@ fn what_is_wrong_is_told_with_its_place() {
     insta::assert_snapshot!("bad input", told.join("\n"));
 }
 
-/// What a message says, whoever wrote it down: roles, blocks, ids.
+/// Returns the content of a message independent of its dialect: roles, blocks, ids.
 fn gist(text: &[u8]) -> Vec<String> {
     let mut out = Vec::new();
     // Written as Anthropic's, all dialects look the same.
@@ -297,7 +297,7 @@ fn written(rounds: &[Round]) -> Vec<String> {
     out
 }
 
-/// Writes messages in a format and returns what is read of that.
+/// Writes messages in a format and returns the messages read from it.
 fn there(
     messages: &[String],
     format: TranscriptFormat,
@@ -327,7 +327,7 @@ fn all(messages: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// What a format has no room for, said the way it can.
+/// Replaces the lines that a format cannot represent by those that it writes instead.
 fn without(lines: Vec<String>, format: TranscriptFormat) -> Vec<String> {
     let lines = lines.into_iter().filter_map(|line| match format {
         // Reasoning becomes an item of theirs.
@@ -371,7 +371,7 @@ proptest! {
         prop_assert_eq!(there(&back, TranscriptFormat::OpenAi, None), chat);
     }
 
-    /// Whatever stands there, it is read or refused, and what was read is the input.
+    /// Any bytes are read or refused, and the messages read are those of the input.
     #[test]
     fn nothing_breaks_a_reader(at in any::<prop::sample::Index>(), which in 0_usize..13, byte in any::<u8>(), cut in any::<bool>()) {
         let mut bytes = fixtures()[which].2.to_vec();

@@ -1,4 +1,4 @@
-//! What a provider's error means, for the bodies that providers are known to send.
+//! The meaning of provider errors, for the bodies that providers are known to send.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use infold_wire::provider_error::{ProviderError, RefusalCause, classify, error_m
 use infold_wire::{Json, quote};
 use proptest::prelude::*;
 
-/// One error as it comes, and what it means.
+/// An error body and its meaning.
 struct Row {
     name: String,
     status: u16,
@@ -120,7 +120,7 @@ fn an_error_of_any_size_is_looked_at_only_at_its_start() {
 }
 
 proptest! {
-    /// Whatever comes is sorted, and anything may come.
+    /// Any status and body are classified without a panic.
     #[test]
     fn nothing_panics(status: u16, body: Vec<u8>) {
         classify(status, None, &body);

@@ -1,4 +1,4 @@
-//! What a person typed, and what their agent put in.
+//! The text that a person typed is separated from the text that their agent inserted.
 
 #[path = "typed/injected.rs"]
 mod injected;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use infold_wire::{TypedTextFilter, is_compaction};
 use proptest::prelude::*;
 
-/// What counts as typed in each text of a story: `model` lines are replies.
+/// Returns the typed part of each text of a story: `model` lines are replies.
 fn typed(texts: &[&str]) -> Vec<Option<String>> {
     let mut typist = TypedTextFilter::default();
     let mut out = Vec::new();
@@ -284,7 +284,7 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
 }
 
-/// Whether `lines` are pieces of `text`, in order.
+/// Returns whether `lines` are pieces of `text`, in order.
 fn in_order(lines: &str, text: &str) -> bool {
     let mut rest = text;
     lines.lines().map(str::trim).all(|line| {
@@ -295,7 +295,7 @@ fn in_order(lines: &str, text: &str) -> bool {
 }
 
 proptest! {
-    /// What is typed is made of pieces of the text, in order, and nothing panics.
+    /// The typed text consists of pieces of the text, in order, and nothing panics.
     #[test]
     fn typed_words_are_pieces_of_the_text(texts in prop::collection::vec(any_text(), 1..5)) {
         let mut typist = TypedTextFilter::default();
@@ -314,7 +314,7 @@ proptest! {
         }
     }
 
-    /// A text without a marker comes back as it is.
+    /// A text without a marker is returned unchanged.
     #[test]
     fn plain_words_come_back_unchanged(text in "[a-z ,.?!\n#*`>-]{0,300}") {
         let found = TypedTextFilter::default().text(&text);

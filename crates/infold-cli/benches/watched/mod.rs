@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a command took, and the most memory it had.
+/// The duration of a command, and its peak memory.
 pub struct Watched {
     /// The time from start to end, in seconds.
     #[allow(dead_code)]
@@ -14,7 +14,7 @@ pub struct Watched {
     pub processor: f64,
     /// The most memory of a process, in KiB, with the pages of its program file that it used.
     pub peak: u64,
-    /// The same without pages of files, which the system shares and may drop. It is read every few milliseconds.
+    /// The peak memory without pages of files, which the system shares and may drop. It is read every few milliseconds.
     #[allow(dead_code)]
     pub own: u64,
 }
@@ -49,7 +49,7 @@ pub fn run(line: &str) -> Watched {
     }
 }
 
-/// Returns the largest such figure of a process and its children.
+/// Returns the largest value of a figure over a process and its children.
 fn highest(pid: u32, figure: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(figure));

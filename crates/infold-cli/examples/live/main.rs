@@ -42,7 +42,7 @@ struct Args {
     infold: Option<PathBuf>,
 }
 
-/// The reply that Infold leaves room for where nobody says how long it may be.
+/// The reply length that Infold reserves if none is configured.
 const USUAL_REPLY_TOKENS: u64 = 8192;
 
 fn main() -> Result<(), Failure> {

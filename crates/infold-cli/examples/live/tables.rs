@@ -4,7 +4,7 @@ use infold::numbers::number;
 
 use crate::measure::{Figures, InView, Setting, Share, least, mean};
 
-/// Prints what was measured at one window.
+/// Prints the figures measured at one window.
 pub fn print(rows: &[(String, Figures)], setting: &Setting<'_>) {
     let mut all = Figures::default();
     rows.iter().for_each(|(_, figures)| all.add(figures));

@@ -2,8 +2,8 @@
 //!
 //! `cargo run -p infold-cli --example session > examples/long-session.jsonl`
 //!
-//! The service lies in `quayside/`, what is said and done in `script/`. The files are really read, searched
-//! and edited on the way, so that what the agent sees is what it wrote before.
+//! The service is in `quayside/`, the conversation in `script/`. The files are really read, searched and edited on the
+//! way, so that the agent sees its own earlier changes.
 
 mod story;
 

@@ -14,7 +14,7 @@ use crate::fold_options::no_profile;
 use crate::models::keep_json;
 use crate::serve::DEFAULT_PORT;
 
-/// Returns every value in effect: what is set, and what follows from it for the model in use.
+/// Returns every value in effect: the configured values, and those derived from them for the model in use.
 pub fn entries(config: &Config) -> CliResult<Vec<ConfigEntry>> {
     let mut entries = config.entries();
     let summarizer = entries
@@ -73,7 +73,7 @@ fn profile(config: &Config) -> CliResult<Vec<ConfigEntry>> {
             "condense_model" => json!(Some(&profile.condense_model).filter(|it| !it.is_empty())),
             "prompt" => json!(profile.prompt),
             "strategy" => json!(profile.strategy),
-            // The others are properties of the model: `infold models NAME` shows them.
+            // The other keys are properties of the model: `infold models NAME` shows them.
             _ => continue,
         };
         entries.push(entry(name, value, origin));

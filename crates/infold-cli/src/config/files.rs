@@ -1,4 +1,4 @@
-//! The files of the configuration: where they are, and whether they are trusted.
+//! The files of the configuration: their places, and whether they are trusted.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -20,11 +20,11 @@ pub struct ConfigFiles {
     pub all: Vec<ConfigFile>,
     /// The project's file belongs to another program.
     pub is_foreign: bool,
-    /// Why the project's file could not be read.
+    /// The reason that the project's file could not be read.
     pub unreadable: Option<String>,
 }
 
-/// One file, read once: the bytes that are hashed are the bytes that are parsed.
+/// A file that was read once: the bytes that are hashed are the bytes that are parsed.
 pub struct ConfigFile {
     /// The name that messages show.
     pub name: String,
@@ -150,7 +150,7 @@ impl ConfigFile {
     }
 }
 
-/// Returns Infold's directory below the one that a variable names, or below one in the home directory.
+/// Returns Infold's directory in the one that a variable names, or in one of the home directory.
 ///
 /// Relative paths are ignored: they would depend on the current directory.
 pub fn user_directory(variable: &str, in_home: &str) -> Option<PathBuf> {

@@ -120,7 +120,7 @@ fn absolute_path(path: &Path) -> io::Result<PathBuf> {
 
 /// Returns the file that holds the hash of the bytes trusted at a path.
 ///
-/// Each path has a file of its own, so that concurrent commands do not conflict.
+/// Each path has a separate file, so that concurrent commands do not conflict.
 fn entry_of(absolute: &Path) -> Option<PathBuf> {
     let dir = user_directory("XDG_STATE_HOME", ".local/state")?;
     let name = blake3::hash(absolute.as_os_str().as_bytes()).to_hex();

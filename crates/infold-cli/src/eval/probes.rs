@@ -25,7 +25,7 @@ struct ProbedFact {
 /// A group of probes: the property, its value, and the function that reads the value.
 type ProbeGroup = (&'static str, String, fn(&Probe) -> String);
 
-/// Plants facts, folds, and prints what survived.
+/// Plants facts, folds, and prints the surviving ones.
 pub fn run(args: &EvalArgs, out: &mut Output) -> Result<(), CliError> {
     let sizes = match &args.sizes[..] {
         [] => &DEFAULT_SIZES_TOKENS[..],

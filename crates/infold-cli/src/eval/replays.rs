@@ -50,13 +50,13 @@ pub fn run(config: &Config, args: &EvalArgs, out: &mut Output) -> Result<(), Cli
     Err(CliError::no(error).hint("give a larger --window"))
 }
 
-/// How sessions are replayed.
+/// The settings for replaying sessions.
 pub struct ReplaySetup {
     /// The aim of each strategy.
     pub aims: Vec<Aim>,
     /// The model whose prices are taken.
     pub model: String,
-    /// Its prices, if they are known.
+    /// The model's prices, if known.
     pub prices: Option<Prices>,
 }
 
@@ -75,7 +75,7 @@ pub struct ReplayTotals {
     pub unfit: u64,
     /// The requests at which sessions begin.
     pub begins: Vec<usize>,
-    /// The replays of each strategy; their points are left out.
+    /// The replays of each strategy, without their points.
     pub replays: Vec<Replay>,
     /// The summaries of `infold` against other designs.
     pub designs: Vec<DesignTotals>,
@@ -235,7 +235,7 @@ pub fn each_session(
     Ok(())
 }
 
-/// Returns the number of unfit requests under the strategy with most of them, and the first of those.
+/// Returns the number of unfit requests of the strategy with the most, and the first of those.
 fn most_unfit(replays: &[Replay]) -> Option<(usize, &UnfitRequest)> {
     let worst = replays.iter().max_by_key(|replay| replay.unfit.len())?;
     Some((worst.unfit.len(), worst.unfit.first()?))

@@ -100,7 +100,7 @@ impl<'a> ReplayTables<'a> {
         print_table(header, rows, &[1, 2, 3, 4, 5, 6], out)
     }
 
-    /// Prints how often each strategy folds, and what it loses.
+    /// Prints the number of folds of each strategy, and its losses.
     fn print_passes(&self, totals: &ReplayTotals, out: &mut Output) -> Result<(), CliError> {
         let mut rows = Vec::new();
         for (aim, replay) in self.setup.aims.iter().zip(&totals.replays) {
@@ -128,7 +128,7 @@ impl<'a> ReplayTables<'a> {
         print_table(header, rows, &[1, 2, 3, 4], out)
     }
 
-    /// Prints the prices, and what the figures mean.
+    /// Prints the prices, and the meaning of the figures.
     pub fn print_legend(&self, out: &mut Output) -> Result<(), CliError> {
         if out.is_json() {
             return Ok(());
@@ -198,7 +198,7 @@ impl<'a> ReplayTables<'a> {
         Ok(())
     }
 
-    /// Prints what was needed and where it stood, if recall is asked for or refused by name.
+    /// Prints the needed references and their places, if a recall option was given.
     fn print_needs(&self, totals: &ReplayTotals, out: &mut Output) -> Result<(), CliError> {
         let mut rows = Vec::new();
         for (aim, replay) in self.setup.aims.iter().zip(&totals.replays) {
@@ -337,7 +337,7 @@ struct RequestTotals {
     folds: u64,
     /// Requests before which something was folded.
     passes: u64,
-    /// The tokens of those.
+    /// The tokens of those requests.
     after_folds: u64,
     /// Requests that do not repeat all of the one before.
     breaks: u64,
@@ -397,7 +397,7 @@ fn most_lost(lost: &[LostReference], most: usize) -> Vec<LostReference> {
     all
 }
 
-/// Returns what was needed in a replay, by its names in JSON objects.
+/// Returns the references needed in a replay, by their names in JSON objects.
 fn replay_needs(replay: &Replay) -> [(&'static str, Needs); 3] {
     [
         ("used_again", replay.used_again),

@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::output::{DIM, Output, count, number, paint, say};
 use crate::progress::ProgressLine;
 
-/// Tries every design where agents condensed, or where `infold` folds, and prints what each keeps.
+/// Tries every design where agents condensed, or where `infold` folds, and prints the terms that each keeps.
 pub fn run(config: &Config, args: &EvalArgs, out: &mut Output) -> Result<(), CliError> {
     let run = TrialRun::new(config, args, out.is_json())?;
     let mut trials = Trials::default();

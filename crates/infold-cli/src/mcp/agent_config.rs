@@ -1,4 +1,4 @@
-//! What to add to the configuration of an agent, in the form of each.
+//! The entry to add to the configuration of an agent, in the form of each agent.
 
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ fn program() -> String {
     }
 }
 
-/// Prints the entry for an agent; where it belongs is said on standard error.
+/// Prints the entry for an agent; the place for it goes to standard error.
 pub fn print(agent: McpAgent, entry: &ServerEntry, out: &mut Output) -> CliResult {
     let (form, place) = match agent {
         McpAgent::Claude => (McpForm::Claude, claude_place(entry)),

@@ -7,7 +7,7 @@ use infold_work::{CallOutcome, RunEvent};
 use crate::live_reply::LiveReply;
 use crate::output::{bytes, note, number, one_line};
 
-/// Shows a task while it is carried out: what the model says on standard output, everything else on standard error.
+/// Shows a task while it is carried out: the model's text on standard output, the rest on standard error.
 pub struct LiveRun {
     json: bool,
     reply: LiveReply,
@@ -19,7 +19,7 @@ pub struct LiveRun {
     written: io::Result<()>,
 }
 
-/// Arguments are shown up to so many characters.
+/// The characters of arguments that are shown.
 const MAX_SHOWN_CHARS: usize = 120;
 
 impl LiveRun {
@@ -80,7 +80,7 @@ impl LiveRun {
             RunEvent::Checkpoint { text } => note(self.json, one_line(text)),
             RunEvent::ServerProblem { server, reason } => {
                 let problem = (server.to_owned(), reason.to_owned());
-                // It is told with every request as long as it lasts.
+                // The problem is reported with every request while it lasts.
                 if !self.problems.contains(&problem) {
                     note(
                         self.json,

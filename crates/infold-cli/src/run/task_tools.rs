@@ -26,7 +26,7 @@ pub fn tool_set(
     let servers = config.mcp_servers.iter().map(mcp_server);
     let toolbox = Toolbox::new(ToolboxSettings {
         workspace: metadata.cwd.as_ref().map(PathBuf::from),
-        // The log is the record of what the model does: it does not write it.
+        // The log records the model's actions, so the model must not write it.
         protected: vec![contexts.root().to_owned()],
         commands: if is_configured || allow_commands {
             CommandRule::Allowed

@@ -1,4 +1,4 @@
-//! Prints what the proxy does: folds as they happen, and the recorded tasks at the end.
+//! Prints the activity of the proxy: folds as they happen, and the recorded tasks at the end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -137,7 +137,7 @@ fn workspaces_that_cannot_be_kept_are_refused() {
         );
     }
     assert_eq!(home.objects("checkpoint list T1").len(), 0);
-    // A workspace in another one is one of its own.
+    // A workspace inside another one is separate.
     done(&home, "checkpoint T1 --workspace me/project");
 }
 
@@ -215,7 +215,7 @@ fn two_tasks_of_one_workspace_and_a_fork_share_what_is_common() {
     );
     fs::write(work.join("a"), "three").unwrap();
     done(&home, "checkpoint T1");
-    // A fork goes back to what was kept for its parent.
+    // A fork can restore the checkpoints of its parent.
     let forked = done(&home, "fork T1");
     home.meet(&forked);
     fs::write(work.join("a"), "four").unwrap();
@@ -225,7 +225,7 @@ fn two_tasks_of_one_workspace_and_a_fork_share_what_is_common() {
     assert_eq!(fs::read(work.join("a")).unwrap(), b"four");
     done(&home, "rewind T2 --files --to 1");
     assert_eq!(fs::read(work.join("a")).unwrap(), b"two");
-    // What belongs to a task goes with it, and the others keep theirs.
+    // The checkpoints of a task are removed with it, and other tasks keep theirs.
     done(&home, "task delete T2 --yes");
     done(&home, "rewind T3 --files --to e2");
     assert_eq!(fs::read(work.join("a")).unwrap(), b"three");

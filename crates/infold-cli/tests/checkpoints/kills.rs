@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Tree, done, home, tree};
 
-/// So many files are written by a restoration.
+/// The number of files that a restoration writes.
 const FILES: usize = 600;
 
 fn fill(work: &Path, text: &str) -> Tree {
@@ -72,7 +72,7 @@ fn a_restoration_that_is_killed_goes_on_with_the_next_command() {
             .is_some_and(|last| last["seq"] == 4);
         let is_finished = said.contains("that was cut off is finished");
         assert!(!is_finished || was_cut_off, "{said}");
-        // The files are where the conversation is, whatever came in between.
+        // The files match the conversation, whatever happened in between.
         let wanted = if is_rewound { &one } else { &two };
         assert!(
             tree(&work) == *wanted,

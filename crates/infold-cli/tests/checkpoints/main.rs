@@ -17,7 +17,8 @@ use common::Home;
 use infold_testkit::{Answer, Server, Step};
 use serde_json::Value;
 
-/// What a directory holds: the mode and the contents of each file, where each link leads, and the mode of each directory.
+/// The contents of a directory: the mode and the bytes of each file, the target of each link, and the mode of each
+/// directory.
 type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
 /// Reads a directory, all of it.
@@ -59,14 +60,14 @@ fn home() -> (Home, PathBuf) {
     (home, work)
 }
 
-/// Runs a command that goes well, and returns what it printed.
+/// Runs a command that succeeds, and returns its output.
 fn done(home: &Home, command: &str) -> String {
     let ran = home.run(command, b"");
     assert_eq!(ran.code, 0, "{command}: {}", home.transcript(&ran));
     String::from_utf8(ran.stdout).expect("UTF-8")
 }
 
-/// The view of a task, as it is sent.
+/// Returns the view of a task, as it is sent.
 fn view(home: &Home, at: &str) -> String {
     done(home, &format!("view T1 --raw{at}"))
 }

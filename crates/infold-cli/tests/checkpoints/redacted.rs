@@ -4,12 +4,12 @@ use std::fs;
 
 use crate::{done, home};
 
-/// A key that belongs to nobody, in pieces, so that no scanner takes it for one.
+/// A made-up key, in pieces, so that secret scanners do not report this file.
 fn key() -> String {
     ["AKIA", "QYLPMN5H", "HHFPZAM2"].concat()
 }
 
-/// Returns whether something stands in what git keeps, as it reads.
+/// Returns whether a text is in an object of a shadow repository.
 fn is_kept(home: &crate::Home, text: &str) -> bool {
     let shadows = fs::read_dir(home.contexts().join("checkpoints")).expect("checkpoints");
     shadows.flatten().any(|shadow| {

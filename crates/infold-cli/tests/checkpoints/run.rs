@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{Home, Tree, calls, configure, done, tree, view};
 
-/// Three steps, each of which changes files; the trees are those that each request found.
+/// Three steps, each of which changes files; the trees are those at the time of each request.
 fn three_steps(home: &Home) -> (Server, Arc<Mutex<Vec<Tree>>>) {
     let trees: Arc<Mutex<Vec<Tree>>> = Arc::default();
     let (seen, work) = (Arc::clone(&trees), home.path().join("work"));
@@ -83,7 +83,8 @@ fn files_and_conversation_go_back_and_forth_together() {
     assert_eq!(kept[0]["note"], "start");
     assert_eq!(kept[3]["note"], "step");
 
-    // What was ignored when a snapshot was taken is not part of it, and stays whatever happens to the ignore file.
+    // Files that were ignored when a snapshot was taken are not part of it, and stay whatever happens to the ignore
+    // file.
     let without_ignored = |tree: &Tree| -> Tree {
         let kept = tree.iter().filter(|(path, _)| !path.starts_with("target"));
         kept.map(|(path, content)| (path.clone(), content.clone()))
@@ -165,7 +166,7 @@ fn what_a_person_changed_meanwhile_is_kept_and_comes_back() {
     let removed = said[0]["files"]["removed"].as_array().unwrap();
     assert!(removed.contains(&json!("mine.txt")), "{said:?}");
     assert_eq!(fs::read(work.join("a.txt")).unwrap(), b"one\n");
-    // Edited again before it is undone: redo brings that back.
+    // The file is edited again before undo: redo restores that edit.
     fs::write(work.join("a.txt"), "and again\n").unwrap();
     let again = tree(&work);
     done(&home, "undo T1");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{Home, Tree, calls, done, tree, view};
 
-/// An agent that asks the model, and does what it says in its directory.
+/// An agent that calls the model, and carries out its instructions in a directory.
 struct Agent<'a> {
     base: String,
     work: &'a Path,
@@ -128,7 +128,7 @@ fn what_an_agent_did_goes_back_with_its_conversation() {
         .to_owned();
     home.meet(&id);
 
-    // Before the first reply, and with the results of each call that may have written: not of the one that read.
+    // Before the first reply, and with the results of each call that may have written: not of the one that only read.
     let kept = home.objects("checkpoint list T1");
     let after: Vec<u64> = kept
         .iter()

@@ -1,4 +1,4 @@
-//! A directory of its own for each test, and the command run in it as a person would.
+//! A separate directory for each test, and the command run in it like by a person.
 
 #![allow(dead_code, reason = "each test file uses its share")]
 
@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// Where a test works: `contexts` is in it, and the files it pushes.
+/// The working directory of a test: `contexts` is in it, and the files it pushes.
 ///
 /// Tasks are called `T1`, `T2` … in the order in which they were first seen, in
 /// commands and in what they print; `t1` is the start of an id.
@@ -22,7 +22,7 @@ pub struct Home {
     configured: Cell<bool>,
 }
 
-/// What one command printed and how it ended.
+/// The output and the exit code of one command.
 pub struct Ran {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
@@ -39,7 +39,7 @@ impl Home {
         }
     }
 
-    /// The same with another width of the terminal.
+    /// A home with another width of the terminal.
     pub fn wide(columns: usize) -> Home {
         Home {
             columns,
@@ -78,15 +78,15 @@ impl Home {
         self.contexts().join("running").join(self.task(name))
     }
 
-    /// Runs commands, one a line, and returns all they printed, as a terminal would show it.
+    /// Runs commands, one on each line, and returns their output, as a terminal would show it.
     ///
-    /// Lines on stderr start with `! `; an exit code other than 0 stands in brackets.
+    /// Lines on stderr start with `! `; an exit code other than 0 is in brackets.
     pub fn tell(&self, story: &str) -> String {
         let lines = story.lines().map(str::trim).filter(|line| !line.is_empty());
         lines.map(|line| self.shown(line, b"")).collect()
     }
 
-    /// As [`Home::tell`], one command with something on standard input.
+    /// Like [`Home::tell`], for one command with standard input.
     pub fn fed(&self, line: &str, input: impl AsRef<[u8]>) -> String {
         self.shown(line, input.as_ref())
     }
@@ -112,7 +112,7 @@ impl Home {
         ran
     }
 
-    /// One command, to be started by the test itself.
+    /// Returns one command, to be started by the test itself.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_infold"));
         command
@@ -128,7 +128,7 @@ impl Home {
         command
     }
 
-    /// What a command printed, with all that differs from run to run replaced.
+    /// Returns the output of a command, with all that differs from run to run replaced.
     pub fn transcript(&self, ran: &Ran) -> String {
         let mut text = String::from_utf8_lossy(&ran.stdout).into_owned();
         if !text.is_empty() && !text.ends_with('\n') {
@@ -153,7 +153,7 @@ impl Home {
             .collect()
     }
 
-    /// The bytes of everything in the contexts directory, except what a reader may touch.
+    /// Returns the bytes of everything in the contexts directory, except the files that a reader may change.
     pub fn bytes(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut all = BTreeMap::new();
         collect(&self.contexts(), &mut all);
@@ -190,7 +190,7 @@ impl Home {
             text = text.replace(id, &format!("T{}", at + 1));
         }
         for (at, id) in tasks.iter().enumerate() {
-            // As wide as what it stands for, so that columns stay in line.
+            // As wide as the id that it replaces, so that columns stay aligned.
             text = text.replace(&id[..8], &format!("t{:·<7}", at + 1));
         }
         for (shape, name) in [

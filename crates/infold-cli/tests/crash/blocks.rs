@@ -1,4 +1,4 @@
-//! A full disk whose blocks are smaller than what SQLite takes for one.
+//! A full disk whose blocks are smaller than SQLite assumes.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -45,7 +45,7 @@ impl Disk {
         self.dir.path().join("disk")
     }
 
-    /// Takes all the space there is but so many kilobytes.
+    /// Fills the disk except for `left` kilobytes.
     fn fill(&self, left: u64) {
         let path = self.path().join("filler");
         let mut filler = File::options()
@@ -81,7 +81,7 @@ fn nobody_is_killed_on_a_full_disk_with_small_blocks() {
         eprintln!("left out: no file system can be mounted here");
         return;
     };
-    // A registry with a write-ahead log, as it is made elsewhere.
+    // A registry with a write-ahead log, as other systems have it.
     let world = World::new();
     world.task();
     let contexts = disk.path().join("contexts");

@@ -1,4 +1,4 @@
-//! No space left, at every file in turn.
+//! A full disk, at every file in turn.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::{Ran, World, authored, is_valid, message};
 use uuid::Uuid;
 
 impl World {
-    /// Runs a command that cannot make a file larger than so many blocks of 512 bytes.
+    /// Runs a command that cannot make a file larger than `blocks` blocks of 512 bytes.
     fn limited(&self, blocks: u32, args: &[&str]) -> Ran {
         let mut command = Command::new("sh");
         self.prepare(&mut command);
@@ -33,7 +33,7 @@ impl World {
     }
 }
 
-/// A command failed for want of space: it says so, and what to do.
+/// Checks that a command failed because of the full disk, and printed that with a hint.
 fn is_clear(ran: &Ran, what: &str) {
     assert_eq!(ran.code, Some(3), "{what}: {}{}", ran.out, ran.err);
     let error: serde_json::Value =
@@ -143,7 +143,7 @@ fn a_fork_without_space_comes_to_be_whole_or_not_at_all() {
         if ran.code == Some(0) {
             assert!(rows.contains_key(&crate::id(&ran.object())));
         } else {
-            // It may have come to be all the same, but then it is there for all to see.
+            // The task may have been created nevertheless, but then it is listed.
             assert!(rows.len() - before <= 1);
         }
         for task in rows.into_keys() {

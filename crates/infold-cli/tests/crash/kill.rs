@@ -13,7 +13,7 @@ struct Victim {
 }
 
 impl Victim {
-    /// Measures what commands of a kind take by running one that may end.
+    /// Measures the duration of commands of a kind by running one to its end.
     fn new(seed: u64, run: impl FnOnce()) -> Victim {
         let start = Instant::now();
         run();
@@ -24,7 +24,7 @@ impl Victim {
         }
     }
 
-    /// Runs a command and kills it at a random moment, unless it is done by then.
+    /// Runs a command and kills it at a random moment, unless it has ended by then.
     fn strike(&mut self, world: &World, args: &[&str]) -> Ran {
         let delay = self.takes.mul_f64(self.lot.below(1100) as f64 / 1000.0);
         let start = Instant::now();
@@ -34,7 +34,7 @@ impl Victim {
         let ran = Ran::of(child.wait_with_output().expect("it has ended"));
         let killed = ran.code.is_none();
         self.kills += u32::from(killed);
-        // How long it takes depends on what else the machine does: the delays follow.
+        // The duration depends on the load of the machine, so the delays adapt.
         self.takes = self.takes.mul_f64(if killed { 1.1 } else { 0.8 });
         ran
     }
@@ -50,14 +50,15 @@ impl Victim {
     }
 }
 
-/// What a task is known to hold.
+/// The known contents of a task.
 struct Known {
     task: Uuid,
     said: Vec<Vec<u8>>,
 }
 
 impl Known {
-    /// After a push of `batch`, killed or not: all of before is there, and of the batch a prefix.
+    /// Checks a task after a push of `batch`, killed or not: it has all messages from before, and a prefix of the
+    /// batch.
     fn check(&mut self, world: &World, batch: &[Vec<u8>], ran: &Ran) {
         let log = world.read(self.task);
         is_valid(&log);
@@ -118,7 +119,7 @@ fn pushes(seed: u64, rounds: u32, batch: impl Fn(u32) -> Vec<Vec<u8>>) {
     for number in 1..=rounds {
         push(&mut known, number, &mut |args| victim.strike(&world, args));
         if number % 5 == 0 {
-            // Nothing can be redone, but whoever opens the task to write puts it in order.
+            // There is nothing to redo, but opening the task to write repairs it.
             assert_eq!(world.run(&["redo", &name]).code, Some(1));
             assert_eq!(world.problems(task), [""; 0], "after it was opened again");
         }
@@ -290,7 +291,7 @@ fn births_and_forks_are_killed() {
         assert_eq!(there, rows.into_keys().collect::<Vec<_>>());
     }
     for task in world.contexts().tasks().expect("directories") {
-        // Whatever came to be can be gone on with.
+        // Every task that was created can be continued.
         world.ok(&["pin", &task.to_string(), "--note", "on"]);
         assert_eq!(world.problems(task), [""; 0]);
         let log = world.read(task);
@@ -343,7 +344,7 @@ fn an_author_is_killed_between_any_two_acknowledgements() {
     }
 }
 
-/// A transcript of so many turns.
+/// Returns a transcript of `turns` turns.
 fn transcript(turns: usize) -> String {
     let words = "some words that take room ".repeat(12);
     let turn = |at| {
@@ -396,7 +397,7 @@ fn a_pass_that_is_killed_while_a_summary_is_written_folds_nothing_and_leaves_nob
     };
     child.kill().expect("it can be killed");
     child.wait().expect("it has ended");
-    // Ended, though nobody may have collected it yet.
+    // The process has ended, but may still be a zombie.
     let runs = || {
         let stat = std::fs::read_to_string(format!("/proc/{asked}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")

@@ -1,4 +1,4 @@
-//! What is left when the process is killed, the disk is full or two come at once.
+//! The state after the process is killed, the disk is full, or two processes write at once.
 
 mod kill;
 mod two;
@@ -23,7 +23,7 @@ struct World {
     root: TempDir,
 }
 
-/// How a command ended.
+/// The end of a command.
 struct Ran {
     code: Option<i32>,
     out: String,
@@ -81,7 +81,7 @@ impl World {
         id(&self.ok(&["task", "new"]))
     }
 
-    /// What `verify` finds wrong with a task.
+    /// Returns the problems that `verify` finds in a task.
     fn problems(&self, task: Uuid) -> Vec<String> {
         let ran = self.run(&["verify", &task.to_string()]);
         assert!(matches!(ran.code, Some(0 | 1)), "verify: {}", ran.err);
@@ -193,7 +193,7 @@ impl Author {
             let Some((_, numbers)) = line.split_once("acknowledged ") else {
                 continue;
             };
-            // A line that is cut was not said.
+            // An incomplete line is not an acknowledgement.
             let (seq, event) = numbers.strip_suffix('\n')?.split_once(' ')?;
             return Some((
                 seq.parse().expect("a seq"),
@@ -202,7 +202,7 @@ impl Author {
         }
     }
 
-    /// Lets it go on for so many acknowledgements, then kills it.
+    /// Waits for `count` acknowledgements, then kills it.
     fn kill_after(mut self, count: u32) -> Option<(u64, u64)> {
         let mut last = None;
         for _ in 0..count {
@@ -211,7 +211,7 @@ impl Author {
         self.kill(last)
     }
 
-    /// Kills it; returns the last thing it acknowledged, if it is not in `last` already.
+    /// Kills it; returns its last acknowledgement, if that is not in `last` already.
     fn kill(mut self, mut last: Option<(u64, u64)>) -> Option<(u64, u64)> {
         self.child.kill().expect("it can be killed");
         while let Some(more) = self.acknowledged() {
@@ -237,7 +237,7 @@ fn authored(number: u64) -> String {
     }
 }
 
-/// Not a test: what [`Author`] runs.
+/// Not a test: the program of [`Author`].
 #[test]
 fn author() {
     let (Ok(dir), Ok(task)) = (std::env::var(DIR), std::env::var(TASK)) else {
@@ -255,7 +255,7 @@ fn author() {
     loop {
         let next = writer.log().state().next_seq().get();
         match next % 13 {
-            // Refusals are fine: whatever is done, the log grows or stays.
+            // Refusals are fine: in any case the log grows or stays.
             0 => drop(writer.truncate(0.5)),
             3 if next < 600 => drop(writer.note("mind this")),
             5 => drop(writer.undo()),

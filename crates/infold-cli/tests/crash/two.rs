@@ -60,8 +60,8 @@ fn readers_need_no_lock() {
     author.kill(last).expect("it wrote");
 }
 
-/// A reader may come at any moment: what it sees is a state that was, never messages without
-/// the event before them.
+/// A reader may come at any moment: it sees an earlier or the present state, never messages without the event before
+/// them.
 #[test]
 fn readers_see_only_states_that_were() {
     let world = World::new();
@@ -69,7 +69,7 @@ fn readers_see_only_states_that_were() {
     let mut author = Author::start(&world.path(), task, "never");
     let last = author.acknowledged();
     let mut seen = Vec::new();
-    // The author stops when nobody reads what it says.
+    // The author stops when its output is closed.
     let lines = std::thread::spawn(move || author.kill_after(3000));
     while !lines.is_finished() {
         let log = world.read(task);

@@ -1,4 +1,4 @@
-//! Keys are nowhere: not on disk, not in what is printed.
+//! No key is in any file or output.
 
 use infold_testkit::{Model, Script, Server, Step};
 use infold_wire::Wire;
@@ -85,7 +85,7 @@ fn no_key_is_written_down_or_printed() {
                 "1",
             ];
             let check = ["provider", "check", provider];
-            // A list of models is given to whoever has the right key.
+            // In the strict lane listing models needs the right key.
             let checked = if lane == "strict" { 4 } else { 0 };
             for (args, more, code) in [
                 (&ask[..], "--color=never", 4),

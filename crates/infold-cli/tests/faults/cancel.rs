@@ -1,4 +1,4 @@
-//! Told to stop: Ctrl-C, or a request to end.
+//! Cancellation: Ctrl-C, or a request to end.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use infold_wire::Wire;
 
 use crate::{World, failures, is_valid, messages, signal, until};
 
-/// Stops a call in the middle of what `step` makes it wait for.
+/// Stops a call while it waits in `step`.
 fn stops(wire: Wire, signal_name: &str, step: Step, args: &[&str]) {
     let what = format!("{} {signal_name}", wire.name());
     let world = World::new();
@@ -22,7 +22,7 @@ fn stops(wire: Wire, signal_name: &str, step: Step, args: &[&str]) {
     let start = Instant::now();
     signal(&child, signal_name);
     let ran = world.wait(child);
-    // What it waits for takes longer.
+    // The server's answer would take longer.
     assert!(
         start.elapsed() < Duration::from_secs(60),
         "{what}: {:?}",
@@ -80,7 +80,7 @@ fn whoever_waits_is_stopped_at_once() {
     stops(Wire::Chat, "TERM", busy, &[]);
 }
 
-/// A summary that takes its time is not waited for when it is said twice.
+/// A second signal ends the command without waiting for a slow summary.
 #[test]
 fn told_twice_it_ends_at_once() {
     let world = World::new();

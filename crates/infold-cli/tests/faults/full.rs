@@ -1,4 +1,4 @@
-//! No space left while a question or a reply is recorded.
+//! A full disk while a question or a reply is recorded.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use infold_wire::Wire;
 use crate::{Ran, World, is_valid, messages};
 
 impl World {
-    /// Runs a command that cannot make a file larger than so many blocks of 512 bytes.
+    /// Runs a command that cannot make a file larger than `blocks` blocks of 512 bytes.
     fn limited(&self, lane: &str, blocks: u32, args: &[&str]) -> Ran {
         let mut command = Command::new("/bin/sh");
         self.prepare(lane, &mut command);

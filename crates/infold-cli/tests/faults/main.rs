@@ -1,4 +1,4 @@
-//! What is left when providers fail, connections break, and processes are killed or told to stop.
+//! The state after providers fail, connections break, and processes are killed or told to stop.
 
 mod run;
 mod retry;
@@ -42,9 +42,9 @@ struct World {
     heard: Mutex<fs::File>,
 }
 
-/// How a command ended.
+/// The end of a command.
 struct Ran {
-    /// Nothing if it was killed.
+    /// `None` if it was killed.
     code: Option<i32>,
     out: String,
     err: String,
@@ -118,7 +118,7 @@ impl World {
         self.ended(ended.expect("infold runs"))
     }
 
-    /// Waits for a command and keeps what it printed.
+    /// Waits for a command and returns its output.
     fn wait(&self, child: Child) -> Ran {
         self.ended(child.wait_with_output().expect("it has ended"))
     }
@@ -140,7 +140,7 @@ impl World {
         self.contexts().read(task).expect("a reader")
     }
 
-    /// What `verify` finds wrong with a task.
+    /// Returns the problems that `verify` finds in a task.
     fn problems(&self, lane: &str, task: Uuid) -> String {
         let ran = self.run(lane, &["verify", &task.to_string(), "--json"]);
         assert!(matches!(ran.code, Some(0 | 1)), "verify: {}", ran.err);
@@ -152,12 +152,12 @@ impl World {
         }
     }
 
-    /// Says whether the last request of a task lies there.
+    /// Returns whether the last request of a task is still stored.
     fn has_request(&self, task: Uuid) -> bool {
         self.read(task).dir().join("request.json").exists()
     }
 
-    /// A reply lies there that nobody was told of.
+    /// Returns whether a recorded reply was not printed yet.
     fn has_untold(&self, task: Uuid) -> bool {
         self.read(task).dir().join("reply.json").exists()
     }
@@ -212,7 +212,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Sends a signal to a process of ours.
+/// Sends a signal to a process that the test started.
 fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill")
         .args([&format!("-{name}"), &child.id().to_string()])
@@ -220,7 +220,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.expect("kill runs").success());
 }
 
-/// All files below a directory that hold one of these texts.
+/// Returns all files below a directory with one of these texts.
 fn holding(dir: &Path, texts: &[String]) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).expect("a directory") {
@@ -244,7 +244,7 @@ fn holding(dir: &Path, texts: &[String]) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// What a secret looks like in headers: as it is, and in base64 at each of three offsets.
+/// Returns the forms of a secret in headers: unchanged, and in base64 at each of three offsets.
 fn forms(secret: &str) -> Vec<String> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let shifted = (0..3).map(|skip| {
@@ -276,7 +276,7 @@ impl Lot {
         (self.0 >> 11) % end
     }
 
-    /// Says yes so many times of a hundred.
+    /// Returns true in `percent` of a hundred cases.
     fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -1,4 +1,4 @@
-//! How often, and after how long, a provider is asked again.
+//! The number of retries, and the waits between them.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use infold_wire::Wire;
 
 use crate::{World, failures, messages};
 
-/// How much time passed between requests.
+/// Returns the time between requests.
 fn gaps(server: &Server) -> Vec<Duration> {
     let times: Vec<SystemTime> = server.requests().iter().map(|seen| seen.at).collect();
     let between = times.windows(2);
@@ -90,7 +90,7 @@ fn a_wait_beyond_the_deadline_is_not_begun() {
     assert_eq!(server.count(), 1);
 }
 
-/// Who reads standard output through a pipe gets the reply and nothing of those that broke off.
+/// A reader of standard output through a pipe gets the reply, and nothing of the broken ones.
 #[test]
 fn a_pipe_gets_only_what_is_whole() {
     let world = World::new();
@@ -125,7 +125,7 @@ fn a_pipe_gets_only_what_is_whole() {
     assert_eq!(messages(&world.read(task))[1].1, "and this one is whole");
 }
 
-/// A server that drops the front of a prompt is asked again, and only the second reply counts.
+/// A server that drops the front of a prompt gets the request again, and only the second reply counts.
 #[test]
 fn a_reply_to_half_a_prompt_is_not_told() {
     let world = World::new();
@@ -193,7 +193,7 @@ fn what_is_said_again_is_kept_once() {
         ran.err
     );
     assert_eq!(messages(&world.read(task)).len(), 3);
-    // Once it is answered, it is a question like any other.
+    // Once answered, it is a question like any other.
     let ran = world.run("again", &ask[..3]);
     assert_eq!(
         (ran.code, ran.out.as_str()),

@@ -12,20 +12,20 @@ use uuid::Uuid;
 
 use crate::{KEY, Lot, PROVIDERS, Ran, World, failures, forms, holding, is_valid, messages};
 
-/// How often a call asks at most, and how often it folds more and calls again.
+/// The most requests of a call, and the most calls with further folds.
 const ATTEMPTS: usize = 6;
 const CALLS: usize = 4;
 
 /// The longest first wait, in milliseconds.
 const FIRST_WAIT: u64 = 20;
 
-/// What a run was like.
+/// The counts of a run.
 #[derive(Default)]
 struct Figures {
     turns: u64,
     runs: u64,
     kills: u64,
-    /// By how far the turn had come: before the question was kept, before the reply was, after.
+    /// The kills by the progress of the turn: before the question was recorded, before the reply was, after.
     killed_at: [u64; 3],
     failed: u64,
     folds: u64,
@@ -39,30 +39,30 @@ struct Figures {
     halves: u64,
 }
 
-/// One conversation, the server it is held with, and what is known of it.
+/// One conversation with its server, and its known messages.
 struct Lane<'a> {
     name: String,
     world: &'a World,
     server: Server,
     task: Uuid,
     lot: Lot,
-    /// What the server was ready to say, whole.
+    /// The complete texts of the server's replies, with the numbers of their requests.
     scripted: Arc<Mutex<HashMap<String, u64>>>,
-    /// What was asked and acknowledged, in order.
+    /// The acknowledged questions and replies, in order.
     known: Vec<(String, String)>,
     mixed: bool,
-    /// What a command takes, about.
+    /// The approximate duration of a command.
     takes: Duration,
     figures: Figures,
 }
 
-/// What a kill waits for.
+/// The moment of a kill.
 enum Kill {
-    /// So long after the start.
+    /// A time after the start.
     After(Duration),
-    /// Until the request is there, and a moment.
+    /// A moment after the request arrived.
     Asked(Duration),
-    /// Until the reply is recorded.
+    /// The moment when the reply is recorded.
     Recorded,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Asks one thing until it is acknowledged.
+    /// Repeats one question until it is acknowledged.
     fn turn(&mut self) {
         self.figures.turns += 1;
         let number = self.known.len();
@@ -102,7 +102,7 @@ impl<'a> Lane<'a> {
             self.name,
             words(&mut self.lot, size)
         );
-        // What was recorded by a process that was killed before it could say so.
+        // The reply that a killed process recorded before it could print it.
         let mut recorded: Option<String> = None;
         for tries in 0.. {
             assert!(tries < 60, "{}: no end of {question}", self.name);
@@ -148,7 +148,7 @@ impl<'a> Lane<'a> {
                     self.figures.killed_at[usize::from(kept) + usize::from(found.is_some())] += 1;
                     recorded = found;
                     if recorded.is_some() && !self.world.has_untold(self.task) {
-                        // It had said everything, and only its end was missing.
+                        // The command printed the whole reply, and only its end was missing.
                         let text = ran.object()["text"].as_str().map(str::to_owned);
                         assert_eq!(text, recorded, "{what}");
                         self.known.extend(recorded.map(|text| (question, text)));
@@ -160,7 +160,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// How many messages were acknowledged.
+    /// Returns the number of acknowledged messages.
     fn kept(&self) -> usize {
         let log = self.world.read(self.task);
         let all = messages(&log);
@@ -173,14 +173,14 @@ impl<'a> Lane<'a> {
             .unwrap_or(all.len())
     }
 
-    /// All that was acknowledged is there once, in order; behind it at most this question
-    /// and a whole reply, which is returned.
+    /// Checks that all acknowledged messages are there once, in order; behind them at most this question and a whole
+    /// reply, which is returned.
     fn check(&self, question: &str) -> Option<String> {
         let mut pairs: Vec<(String, Option<String>)> = Vec::new();
         for (role, text) in messages(&self.world.read(self.task)) {
             match (role, pairs.last_mut()) {
                 (Role::User, _) => pairs.push((text, None)),
-                // Reasoning may come as a message of its own, without words.
+                // Reasoning may be a separate message, without text.
                 (Role::Assistant, Some((_, reply))) if text.is_empty() => {
                     assert!(reply.is_none(), "nothing follows a reply");
                 }
@@ -222,7 +222,7 @@ impl<'a> Lane<'a> {
             args.push("--no-stream");
         }
         if self.lot.chance(6) {
-            // No patience: what fails once has failed.
+            // Without retries: the first failure counts.
             args.extend(["--deadline", "0"]);
         }
         let kill = match self.lot.below(100) {
@@ -269,14 +269,14 @@ impl<'a> Lane<'a> {
         child.kill().expect("it can be killed");
         let ran = self.world.wait(child);
         if matches!(kill, Some(Kill::After(_))) {
-            // How long it takes depends on what else the machine does: the delays follow.
+            // The duration depends on the load of the machine, so the delays adapt.
             let by = if ran.code.is_none() { 1.04 } else { 0.9 };
             self.takes = self.takes.mul_f64(by);
         }
         ran
     }
 
-    /// Counts by texts alone what should never be, whatever was checked on the way.
+    /// Counts forbidden states by texts alone, independent of the earlier checks.
     fn audit(&mut self) {
         let mut often: HashMap<String, u64> = HashMap::new();
         for (_, text) in messages(&self.world.read(self.task)) {
@@ -296,7 +296,7 @@ impl<'a> Lane<'a> {
         self.figures.halves = often.keys().filter(half).count() as u64;
     }
 
-    /// All is well in the end, and a last turn without faults puts in order what kills left.
+    /// Checks the final state, after a last turn without faults that repairs the effects of kills.
     fn finish(mut self) -> Figures {
         self.audit();
         self.figures.faults = self.server.faults();
@@ -321,7 +321,7 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// A server that fails in every way, and whose replies can be told from each other.
+/// A server that fails in every way, and whose replies are distinct.
 fn server(name: &str, seed: u64, scripted: Arc<Mutex<HashMap<String, u64>>>) -> Server {
     let name = name.to_owned();
     let mut lot = Lot::new(seed ^ 0xfeed);
@@ -376,7 +376,7 @@ fn refusal(lot: &mut Lot, wire: Option<Wire>) -> Step {
     let status = [401, 503, 400, 429][lot.below(4) as usize];
     let message = quote(&said);
     match (lot.chance(20), wire) {
-        // Not even an error, but a page that was never meant for us.
+        // Not a provider's error, but a foreign web page.
         (true, _) => Step::error(
             200,
             format!("{} {said}", "x".repeat(lot.below(190) as usize)),
@@ -386,7 +386,7 @@ fn refusal(lot: &mut Lot, wire: Option<Wire>) -> Step {
     }
 }
 
-/// A text of so many words, some of them odd.
+/// Returns a text of `count` words, some of them odd.
 fn words(lot: &mut Lot, count: u64) -> String {
     const WORDS: [&str; 16] = [
         "the",
@@ -410,8 +410,8 @@ fn words(lot: &mut Lot, count: u64) -> String {
     (0..count).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Turn after turn on every wire at once, with every fault and many kills. Whatever was acknowledged is
-/// there, once and whole; no call asks more often than it may; the key is nowhere.
+/// Turn after turn on every wire at once, with every fault and many kills. All acknowledged messages are there, once
+/// and complete; no call exceeds its number of requests; the key is nowhere.
 #[test]
 fn nothing_acknowledged_is_lost_whatever_goes_wrong() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());

@@ -51,7 +51,7 @@ pub struct Piped {
 }
 
 impl Piped {
-    /// Starts it, before anything is said.
+    /// Starts the server without sending a message.
     pub fn silent(home: &Home, flags: &str) -> Piped {
         let mut child = home
             .command(&format!("mcp {flags}"))
@@ -116,7 +116,7 @@ impl Drop for Piped {
 pub struct Served {
     child: Child,
     pub port: u16,
-    /// The address, with what narrows it.
+    /// The address with its query.
     pub path: String,
 }
 

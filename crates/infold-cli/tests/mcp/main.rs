@@ -52,7 +52,7 @@ fn home() -> Home {
     home
 }
 
-/// What a tool says, without what differs from run to run.
+/// Returns the output of a tool, without all that differs from run to run.
 fn shown(home: &Home, said: Result<String, String>) -> String {
     let (mark, text) = match said {
         Ok(text) => ("", text),

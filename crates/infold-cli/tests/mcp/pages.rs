@@ -1,4 +1,4 @@
-//! Results are bounded, and what was cut can be asked for.
+//! Results are bounded, and the rest can be requested.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn with_lengths(lengths: &[usize]) -> Home {
     home
 }
 
-/// The value that a text names with `name`, such as the rest of a range.
+/// Returns the value of `name` in a text, such as the rest of a range.
 fn named<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let rest = text.rsplit_once("… cut; the rest: ")?.1;
     let (_, value) = rest.split_once(&format!("`{name}` "))?;

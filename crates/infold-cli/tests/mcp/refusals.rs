@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, JSON, Piped, Served};
 use crate::home;
 
-/// Calls that cannot be answered, and what is said.
+/// Returns calls that cannot be answered, with the answers.
 fn wrong_calls() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         (
@@ -276,7 +276,7 @@ fn a_client_that_disappears_ends_the_process() {
     let (code, out, err) = Piped::silent(&home, "").end();
     assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "", ""));
     let mut piped = Piped::start(&home, "");
-    // A call is under way, and nobody reads its result.
+    // The input ends while a call is in progress.
     piped.send(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_history","arguments":{"query":"pool"}}}"#);
     let (code, out, err) = piped.end();
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");

@@ -1,4 +1,4 @@
-//! Which conversations a client sees.
+//! The conversations that a client sees.
 
 use serde_json::json;
 
@@ -121,7 +121,7 @@ fn nothing_is_said_of_tasks_outside_the_scope() {
         let found = found.expect("hits");
         assert!(found.contains(&task[..8]), "{at}: {found}");
     }
-    // Nor where the one task that is served is gone.
+    // Nor if the only task in scope was removed.
     let mut piped = Piped::start(&home, &format!("--task {}", inside[0]));
     home.tell("task delete T3 --yes");
     let said = piped.call("view", json!({})).expect_err("it is gone");

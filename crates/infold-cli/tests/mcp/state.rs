@@ -122,7 +122,7 @@ fn a_model_sets_its_phase_its_memory_and_its_plan() {
       2 measure it [status: pending]
       3 test it [status: in_progress]
     "###);
-    // None of it is a step: a person's newest one is.
+    // None of these changes is a step: undo affects the user's newest one.
     let undone = home.tell("undo T1\nstate T1 get policies\nstate T1 get facts");
     assert!(undone.contains("system.policies is empty"), "{undone}");
     assert!(undone.contains("the limit is 4711"), "{undone}");

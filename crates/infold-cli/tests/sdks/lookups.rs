@@ -1,4 +1,4 @@
-//! The official clients, while the model looks up what is folded away: they see one reply without it.
+//! The official clients, while the model looks up folded messages: they see one reply without it.
 
 use infold_testkit::{Answer, Model, Script, Server, Step};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What Infold sends and records beside what the official clients send and parse.
+//! Compares the requests and records of Infold with those of the official clients.
 //!
 //! `scripts/sdks` installs the clients. Each is given the same scripted replies as Infold,
 //! reads what Infold recorded with its own types, and checks Infold's requests with them.
@@ -93,7 +93,7 @@ fn compare(client: &str, wires: &[Wire]) {
     }
 }
 
-/// Requests with every parameter of another wire, as they are sent on this one.
+/// Returns requests with every parameter of another wire, translated to this one.
 fn translated(to: Wire) -> Vec<Value> {
     let others = Wire::ALL.into_iter().filter(|from| *from != to);
     let translated = others.map(|from| {
@@ -108,7 +108,7 @@ fn translated(to: Wire) -> Vec<Value> {
         let told = translate(from, &body, &aim).expect("it can be translated");
         let mut body: Value = serde_json::from_slice(&told.body).expect("JSON");
         if to == Wire::Anthropic {
-            // The version of the API that is asked for has these; the types are of a newer one.
+            // The requested version of the API has these; the types are of a newer one.
             let members = body.as_object_mut().expect("an object");
             members.retain(|name, _| !["temperature", "top_p", "top_k"].contains(&name.as_str()));
         }
@@ -131,7 +131,7 @@ fn judge(found: &Value, job: &Map<String, Value>, wires: &[Wire]) {
     assert_eq!(requests.len(), expected("requests"));
     let mut wrong = Vec::new();
     for reply in replies {
-        // A text there is what went wrong.
+        // A text there is an error.
         if reply["sdk"] != reply["infold"] || reply["sdk"].is_string() {
             let short = |value: &Value| value.to_string().chars().take(2000).collect::<String>();
             let (client, infold) = (short(&reply["sdk"]), short(&reply["infold"]));
@@ -201,7 +201,7 @@ struct World<'a> {
     server: &'a Server,
 }
 
-/// What a wire's provider is called.
+/// Returns the name of a wire's provider.
 fn provider(wire: Wire) -> &'static str {
     match wire {
         Wire::Chat => "openai",
@@ -223,7 +223,7 @@ impl World<'_> {
         World { home, server }
     }
 
-    /// Runs a command that works, and returns what it printed with `--json`, line by line.
+    /// Runs a command that succeeds, and returns its output with `--json`, line by line.
     fn infold(&self, line: &str) -> Vec<Value> {
         let mut command = self.home.command(&format!("{line} --json"));
         command
@@ -241,7 +241,7 @@ impl World<'_> {
         body(&self.server.last().expect("a request"))
     }
 
-    /// What is recorded of a reply, streamed and not.
+    /// Returns the record of a reply, streamed and not.
     fn heard(&self, wire: Wire, model: &str) -> Value {
         let ask = |how: &str| {
             let provider = provider(wire);

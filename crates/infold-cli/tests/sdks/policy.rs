@@ -53,7 +53,7 @@ fn clients_never_see_a_refused_call() {
         assert_eq!(asked.len(), 6, "{client}");
         let first = asked[0].text();
         assert!(!first.contains("Bash"), "{client}: {first}");
-        // What the model was told stays in all that follows.
+        // The refusal stays in all following requests.
         let told = |at: usize| {
             asked[at]
                 .text()

@@ -1,4 +1,4 @@
-//! What the scripted server says, wire by wire.
+//! The replies of the scripted server, wire by wire.
 
 use std::collections::HashMap;
 
@@ -64,7 +64,7 @@ pub fn replies(wire: Wire) -> Vec<Scripted> {
     all
 }
 
-/// What only this wire can say.
+/// Returns the replies that only this wire has.
 fn own(wire: Wire) -> Vec<Scripted> {
     match wire {
         Wire::Chat => {
@@ -123,7 +123,7 @@ fn own(wire: Wire) -> Vec<Scripted> {
 }
 
 fn reply(name: &'static str, messages: Vec<Value>, stop: StopReason, pieces: usize) -> Scripted {
-    // Some clients take this character for the end of a line, so services escape it.
+    // Some clients read this character as the end of a line, so services escape it.
     let escaped = |it: &Value| it.to_string().replace('\u{2028}', "\\u2028").into_bytes();
     let step = Step::exact(Reply {
         messages: messages.iter().map(escaped).collect(),
@@ -205,7 +205,7 @@ fn item(text: &str) -> Value {
     json!({"id": "msg_1", "type": "message", "status": "completed", "role": "assistant", "content": [part]})
 }
 
-/// Two calls, after what was thought and said.
+/// Returns two calls, after thoughts and text.
 pub fn calls(wire: Wire, text: Option<&str>, thought: Option<&str>) -> Vec<Value> {
     let [read, who] = arguments();
     match wire {

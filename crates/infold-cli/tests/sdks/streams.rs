@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::replies::Scripted;
 
-/// These replies of a wire, each streamed and whole.
+/// Returns the replies of a wire, each streamed and unstreamed.
 pub fn recorded(wire: Wire) -> Vec<Scripted> {
     match wire {
         Wire::Chat => vec![interleaved(), counts_beside()],
@@ -224,7 +224,7 @@ fn served() -> Scripted {
     scripted("served", events(&stream, true, "\n"), &whole)
 }
 
-/// What was sent is counted only at the end, and a stop sequence ends it.
+/// The input tokens are reported only at the end, and a stop sequence ends the reply.
 fn late_counts() -> Scripted {
     let usage = json!({"input_tokens": 11, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 5, "output_tokens": 3});
     let stream = [

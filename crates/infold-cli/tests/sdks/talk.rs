@@ -10,7 +10,7 @@ const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42
 const SYSTEM: &str = "You are careful. 🦉";
 const ASKED: &str = "What is in this picture, and who made it?";
 const RESULTS: [&str; 2] = ["fn main() {}\n// ünïcode 🚀", "ada"];
-/// What is asked after the results.
+/// The question after the results.
 pub const MORE: &str = "Und jetzt? \"Quoted\" \\ and\nin two lines.";
 
 /// The tools, as chat has them.
@@ -25,7 +25,7 @@ pub fn tools() -> Value {
     ])
 }
 
-/// What the model replies, turn by turn.
+/// Returns the model's replies, turn by turn.
 pub fn replies(wire: Wire) -> [(&'static str, Vec<Value>, StopReason); 3] {
     let called = calls(wire, Some("I look. 👀"), Some("Hm, \"who\"?"));
     [
@@ -43,7 +43,7 @@ pub fn replies(wire: Wire) -> [(&'static str, Vec<Value>, StopReason); 3] {
     ]
 }
 
-/// What comes before the first reply.
+/// Returns the messages before the first reply.
 pub fn opening(wire: Wire) -> Vec<Value> {
     let system = json!({"role": "system", "content": SYSTEM});
     let address = format!("data:image/png;base64,{PICTURE}");
@@ -66,7 +66,7 @@ pub fn opening(wire: Wire) -> Vec<Value> {
     vec![system, asked]
 }
 
-/// What the tools gave.
+/// Returns the messages with the results of the tools.
 pub fn results(wire: Wire) -> Vec<Value> {
     let [read, who] = RESULTS;
     match wire {
@@ -93,7 +93,7 @@ pub fn results(wire: Wire) -> Vec<Value> {
     }
 }
 
-/// All of it up to the last question.
+/// Returns the conversation up to the last question.
 pub fn whole(wire: Wire) -> Vec<Value> {
     let [(_, called, _), (_, answered, _), _] = replies(wire);
     [opening(wire), called, results(wire), answered].concat()
@@ -168,7 +168,7 @@ fn said(wire: Wire, id: &str, text: &str) -> Vec<Value> {
     }]
 }
 
-/// A request without what no conversation decides, in one of the ways to write it.
+/// Returns a request without members that do not depend on the conversation, in a normal form.
 pub fn alike(wire: Wire, mut body: Value) -> Value {
     let asides = [
         "stream",
@@ -190,7 +190,7 @@ pub fn alike(wire: Wire, mut body: Value) -> Value {
         *system = blocks(system);
     }
     if let Some(system) = members.get_mut("systemInstruction") {
-        // Nobody speaks there.
+        // A system instruction has no role.
         system.as_object_mut().expect("an object").remove("role");
     }
     if matches!(wire, Wire::Anthropic | Wire::Responses) {
@@ -217,7 +217,7 @@ pub fn alike(wire: Wire, mut body: Value) -> Value {
 
 /// Gemini takes names in either case and bytes in either alphabet; this is one of each.
 fn spelled(value: Value) -> Value {
-    // What tools are given, give and want has names of its own.
+    // The names in arguments, results and schemas of tools are not Gemini's.
     let foreign = ["args", "response", "parametersJsonSchema"];
     let bytes = ["data", "thoughtSignature"];
     let member = |(name, value): (String, Value)| {

@@ -1,4 +1,4 @@
-//! What a provider gets: the client's own bytes, and above the threshold as many of them as can be.
+//! Providers get the client's own bytes, and above the threshold as many of them as possible.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -14,14 +14,14 @@ use crate::talk::Talk;
 /// A text as some clients write it: escapes, half of a pair, a slash that need not be escaped.
 const ODD: &str = r#""caf\u00e9 \ud83d\ude00 \ud800 \/ \u0000 tab\tend é 😀""#;
 
-/// A provider that takes anything.
+/// A provider that accepts any request.
 fn lenient() -> Server {
     let strict = false;
     let model = Model::default();
     Server::start(Script::new().model(Model { strict, ..model }))
 }
 
-/// A provider that joins what one side says in several messages, as all do by now.
+/// A provider that joins adjacent messages of one role, as all do by now.
 fn modern() -> Server {
     let alternate = false;
     let model = Model::default();
@@ -47,11 +47,11 @@ fn forms(wire: Wire, more: &str) -> Vec<String> {
     let plain = r#""model":"scripted","max_tokens":100,"stream":false"#;
     vec![
         format!(r#"{{{plain},"{list}":[{message}{more}]}}"#),
-        // White space wherever it may stand, numbers as nobody writes them, the list in front.
+        // Unusual white space and numbers, and the list in front.
         format!(
             "\r\n {{\t\"{list}\" : [ \n{message}{more}\t] ,\"temperature\":1.0,\"seed\":1e2,\"top_p\":0.10,\n{plain}, \"nothing\" : null , \"empty\":[ ] }}\n\n"
         ),
-        // Members twice, names with escapes, what nobody knows.
+        // Repeated members, names with escapes, unknown members.
         format!(
             r#"{{{plain},"\u0061bc":{{"b":1,"a":[1.0,-0,1E+2]}},"max_tokens":100,"{list}":[{message}{more}],"ü":"\ud800","x":1,"x":2}}"#
         ),
@@ -100,7 +100,7 @@ fn odd(message: &[u8]) -> String {
 #[test]
 fn large_and_packed_bodies_pass_as_they_are() {
     let server = lenient();
-    // There is room for all of it.
+    // The window has room for all of it.
     let house = House::with(&server, 50_000_000);
     for wire in Wire::ALL {
         let mut talk = Talk::new(wire, false);
@@ -139,7 +139,7 @@ fn large_and_packed_bodies_pass_as_they_are() {
         );
         assert_eq!(last.header("content-encoding"), Some("gzip"), "{wire:?}");
     }
-    // What they say was kept, though this provider cannot read them.
+    // The messages were recorded, though this provider cannot read them.
     assert_eq!(house.tasks().len(), tasks + Wire::ALL.len());
     assert_eq!(house.counted("infold_failures_total"), 0);
 }
@@ -202,7 +202,7 @@ fn between_folds_each_request_begins_with_the_one_before() {
     assert_eq!(house.tasks().len(), Wire::ALL.len());
 }
 
-/// How many bytes two bodies begin with alike.
+/// Returns the number of bytes that two bodies have in common at the start.
 fn common(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }

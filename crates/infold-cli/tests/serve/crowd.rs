@@ -14,7 +14,7 @@ use crate::{House, until};
 const CLIENTS: usize = 8;
 const EACH: usize = 25;
 
-/// The server was short of descriptors; what follows from the logs is there all the same.
+/// The server ran out of descriptors; the views derived from the logs are complete nevertheless.
 #[test]
 fn views_are_whole_when_descriptors_ran_out() {
     let server = Server::start(Script::new());
@@ -56,7 +56,7 @@ fn views_are_whole_when_descriptors_ran_out() {
     assert_eq!(behind(), 0);
 }
 
-/// So many descriptors that connections can take all.
+/// So few descriptors that connections can take them all.
 const FEW: u64 = 128;
 
 #[test]
@@ -72,7 +72,7 @@ fn few_files_are_enough_for_many_conversations() {
     thread::scope(|scope| {
         for (client, talks) in talks.chunks_mut(EACH).enumerate() {
             scope.spawn(move || {
-                // All are begun before the first one goes on: by then it was put away.
+                // All conversations begin before the first one continues: its task was closed by then.
                 for turn in 0..2 {
                     for (number, talk) in talks.iter_mut().enumerate() {
                         talk.turn(port, &format!("{turn}: this is {client}, number {number}"));

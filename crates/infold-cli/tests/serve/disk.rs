@@ -1,5 +1,5 @@
-//! No room, no leave to write, files that somebody else took: requests pass all the same, and
-//! what was missed is caught up with.
+//! Requests pass on a full disk, without permission to write, and when another process has the files locked; the
+//! missing records are made up for later.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -46,7 +46,7 @@ impl Disk {
         }
     }
 
-    /// Takes all the space but so much.
+    /// Fills the disk except for `bytes` bytes.
     fn fill_but(&self, bytes: usize) {
         let reserve = self.dir.path().join("reserve");
         fs::write(&reserve, vec![0; bytes]).expect("there is room");
@@ -66,8 +66,8 @@ impl Disk {
         fs::remove_file(path).expect("removed");
     }
 
-    /// Mounts it once more, over itself, so that nothing may be written: what is open stays writable,
-    /// whatever is opened from now on is not. Says whether that is allowed.
+    /// Mounts it once more, over itself, read-only: open files stay writable, files opened from now on are not. Returns
+    /// whether that is permitted.
     fn is_bound_read_only(&self) -> bool {
         let path = self.dir.path().to_str().expect("a plain path");
         self.called("mount", &["--bind", path]) && self.called("mount", &["-o", "remount,bind,ro"])
@@ -84,7 +84,7 @@ impl Drop for Disk {
     }
 }
 
-/// Conversations on all wires, streamed and not, each with a turn behind it.
+/// Conversations on all wires, streamed and not, each after one turn.
 fn begun(port: u16) -> Vec<Talk> {
     let begin = |(at, wire): (usize, Wire)| {
         let mut talk = Talk::new(wire, at % 2 == 0);
@@ -94,7 +94,7 @@ fn begun(port: u16) -> Vec<Talk> {
     Wire::ALL.into_iter().enumerate().map(begin).collect()
 }
 
-/// Takes a turn that must pass untouched, whether or not it is kept.
+/// Takes a turn that must pass unchanged, whether it is recorded or not.
 fn passes(server: &Server, house: &House, talk: &mut Talk, text: &str) {
     let (task, sent) = (talk.task, talk.history.len());
     talk.turn(house.port, text);
@@ -133,7 +133,7 @@ fn a_full_disk_stops_nobody_and_is_caught_up_with() {
         for talk in &mut talks {
             passes(&server, &house, talk, &format!("in spite of all, {turn}"));
         }
-        // One that begins just now passes too.
+        // A conversation that begins at this moment passes too.
         passes(
             &server,
             &house,
@@ -164,7 +164,7 @@ fn a_disk_that_fills_up_in_the_middle_leaves_nothing_half() {
     let server = Server::start(Script::new());
     let mut house = House::closed(&server.url());
     house.contexts = disk.dir.path().join("contexts");
-    // It is all about room on the disk.
+    // This test concerns only the room on the disk.
     house.window = Some(1_000_000);
     house.start();
     let mut old = begun(house.port);
@@ -233,7 +233,7 @@ fn a_server_bears_it_when_nothing_may_be_written_any_more() {
     }
 }
 
-/// How large every model's window is where conversations are to be folded.
+/// The window of every model in tests with folds.
 const WINDOW: u64 = 4_000;
 
 /// A server whose conversations, one on each wire, are folded.
@@ -264,7 +264,7 @@ fn folded(disk: &Disk, server: &Server) -> (House, Vec<Talk>) {
     (house, talks)
 }
 
-/// Takes a turn that must go out folded, with what is new at its end, though it is not kept.
+/// Takes a turn that must be sent folded, with the new messages at its end, though it is not recorded.
 fn passes_folded(server: &Server, house: &House, talk: &mut Talk, text: &str) {
     let task = talk.task;
     talk.turn(house.port, text);
@@ -295,7 +295,7 @@ fn folds_apply_on_a_full_disk() {
     disk.fill();
     for turn in 0..3 {
         for (at, talk) in talks.iter_mut().enumerate() {
-            // Some tasks are open, some are not.
+            // Some tasks are open, others are closed.
             if at % 2 == turn % 2 {
                 release(&house, talk.task());
             }
@@ -346,10 +346,10 @@ fn release(house: &House, task: Uuid) {
     assert_eq!(answer.status, 204, "{}", answer.text());
 }
 
-/// Something that is done to a file.
+/// A way to damage a file.
 type Harm = fn(&Path);
 
-/// What may happen to one.
+/// The ways to damage a file, by name.
 const HARMS: [(&str, Harm); 3] = [
     ("deleted", |path| {
         fs::remove_file(path).expect("it was there")
@@ -409,7 +409,7 @@ fn a_lost_index_is_made_anew_and_conversations_go_on() {
 
 #[test]
 fn an_index_that_is_behind_its_tasks_is_caught_up_with() {
-    // A kill between the one and the other leaves it so.
+    // A kill between the two writes leaves this state.
     for behind in 1..=3 {
         let server = Server::start(Script::new());
         let mut house = House::open(&server);
@@ -499,7 +499,7 @@ fn a_task_that_another_holds_is_not_waited_for_long() {
         .open(path.join("lock"));
     let lock = lock.expect("a lock file");
     lock.try_lock().expect("nobody has it");
-    // The one waits for three seconds. On a busy machine another may take as long: then it is tried again.
+    // The first client waits for three seconds. On a busy machine another may take as long: then the test repeats it.
     let (first, rest) = talks.split_at_mut(1);
     let mut goes_past = |other: &mut Talk| {
         let is_in_flight = || house.counted("infold_requests_in_flight ") > 1;

@@ -1,16 +1,16 @@
-//! As little of HTTP as a client needs, and all of what came.
+//! A minimal HTTP client that returns the complete response.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// The body came to its end.
+    /// The body is complete.
     pub whole: bool,
 }
 
@@ -30,7 +30,7 @@ impl Answer {
 pub fn post(port: u16, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Answer> {
     let mut stream = send(port, path, headers, body)?;
     let mut bytes = Vec::new();
-    // A connection that breaks leaves what had come.
+    // After a broken connection the bytes before it remain.
     let ended = stream.read_to_end(&mut bytes);
     let answer = parse(&bytes);
     match (answer, ended) {

@@ -28,17 +28,17 @@ use uuid::Uuid;
 struct House {
     root: TempDir,
     contexts: PathBuf,
-    /// Where requests go.
+    /// The address for requests.
     upstream: String,
-    /// The window of every model, if it is to be a small one.
+    /// The window of every model, if the test sets one.
     window: Option<u64>,
-    /// How many files it may have open, if that is to be few.
+    /// The limit of open files, if the test sets one.
     files: Option<u64>,
     port: u16,
     child: Option<Child>,
 }
 
-/// How a command ended.
+/// The end of a command.
 struct Ran {
     code: Option<i32>,
     out: String,
@@ -51,7 +51,7 @@ impl House {
         House::with(upstream, None)
     }
 
-    /// One that takes every model's window to be so large.
+    /// A house whose models all have this window.
     fn with(upstream: &Server, window: impl Into<Option<u64>>) -> House {
         let mut house = House::closed(&upstream.url());
         house.window = window.into();
@@ -59,7 +59,7 @@ impl House {
         house
     }
 
-    /// One that is not running yet.
+    /// A house whose server does not run yet.
     fn closed(upstream: &str) -> House {
         let root = tempfile::tempdir().expect("a directory");
         House {
@@ -80,7 +80,7 @@ impl House {
             let mut child = self.spawn();
             let mut line = String::new();
             let stdout = child.stdout.take().expect("a pipe");
-            // Nothing else comes on it.
+            // There is no other output.
             BufReader::new(stdout).read_line(&mut line).expect("a line");
             if !line.is_empty() {
                 break (child, line);
@@ -137,14 +137,14 @@ impl House {
             .env("HOME", self.root.path())
             .env("TMPDIR", tmp)
             .env("NO_COLOR", "1")
-            // Nobody is asked to summarise.
+            // No model writes summaries.
             .env("INFOLD_SUMMARIZER", "extractive")
             .envs(window)
             .current_dir(self.root.path())
             .stdin(Stdio::null());
     }
 
-    /// What the server told of itself.
+    /// Returns the traces that the server wrote.
     fn traces(&self) -> String {
         fs::read_to_string(self.root.path().join("traces")).unwrap_or_default()
     }
@@ -173,11 +173,11 @@ impl House {
         self.fed(args, b"")
     }
 
-    /// The same, with something to read.
+    /// The same, with standard input.
     fn fed(&self, args: &[&str], input: &[u8]) -> Ran {
         let mut command = self.command(args);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
-        // Whoever needs none of it does not read it.
+        // A command that needs no input does not read it.
         let _ = child.stdin.take().expect("a pipe").write_all(input);
         Ran::from(child.wait_with_output().expect("infold runs"))
     }
@@ -200,7 +200,7 @@ impl House {
         ran.objects()
     }
 
-    /// All tasks there are.
+    /// Returns all tasks.
     fn tasks(&self) -> Vec<Uuid> {
         self.store().tasks().expect("a list")
     }
@@ -213,7 +213,7 @@ impl House {
         self.store().read(task).expect("a reader")
     }
 
-    /// What was said on the path of a task, in order.
+    /// Returns the messages on the path of a task, in order.
     fn said(&self, task: Uuid) -> Vec<String> {
         let log = self.log(task);
         let path = log.state().shown().path();
@@ -222,12 +222,12 @@ impl House {
             .collect()
     }
 
-    /// How many messages the log of a task has, shown or not.
+    /// Returns the number of messages in the log of a task, visible or not.
     fn length(&self, task: Uuid) -> u64 {
         self.log(task).state().last_seq().map_or(0, Seq::get)
     }
 
-    /// Why exchanges of a task failed, as `infold log` has it.
+    /// Returns the errors of a task's exchanges, from `infold log`.
     fn failures(&self, task: Uuid) -> Vec<String> {
         let log = self.log(task);
         let events = (1..=log.state().at().event).filter_map(EventId::new);
@@ -238,7 +238,7 @@ impl House {
         failed.collect()
     }
 
-    /// Waits until so many exchanges of a task have failed, and returns why.
+    /// Waits until `count` exchanges of a task have failed, and returns the errors.
     fn failed(&self, task: Uuid, count: usize) -> Vec<String> {
         until("failures are recorded", || {
             self.failures(task).len() >= count
@@ -297,7 +297,7 @@ impl Ran {
     }
 }
 
-/// What a message says.
+/// Returns the text of a message.
 fn words(bytes: &[u8]) -> String {
     let message = Message::parse(bytes).expect("it can be read");
     let mut text = String::new();

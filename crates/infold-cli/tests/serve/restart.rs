@@ -14,7 +14,7 @@ use crate::{House, until, words};
 const CLIENTS: usize = 50;
 const TURNS: usize = 6;
 
-/// Answers what was asked last, bit by bit; whoever is named gets another answer each time.
+/// Answers the last message in pieces; a conversation with a name gets another answer each time.
 fn answer(seen: &Seen) -> Step {
     let messages = seen.messages();
     let asked = messages
@@ -127,14 +127,14 @@ fn check(house: &House, talks: &[Talk], asked: usize) {
         );
         let length = house.length(task);
         match talk.name {
-            // What was rewound is still there.
+            // Rewound messages remain in the log.
             Some(_) => extra += length - talk.history.len() as u64,
             None => assert_eq!(length, talk.history.len() as u64, "{:?}", house.said(task)),
         }
         house.is_well(task);
     }
     println!("{extra} messages were answered anew");
-    // A kill may come between a new task and the row that leads to it: then its question is asked in another one.
+    // A kill may come between a new task and its index row: then its question is repeated in another task.
     let mut left = house.tasks();
     left.retain(|task| !tasks.contains(task));
     println!(

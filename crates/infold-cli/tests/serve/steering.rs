@@ -1,4 +1,4 @@
-//! A person steers a task while a server holds it, and the conversation goes on.
+//! A person steers a task while a server holds it, and the conversation continues.
 
 use infold_testkit::{Script, Server, hash};
 use infold_wire::Wire;
@@ -19,12 +19,12 @@ fn held(house: &House, name: Option<&str>) -> Talk {
     talk
 }
 
-/// What the provider was sent last.
+/// Returns the last request to the provider.
 fn sent(server: &Server) -> String {
     server.last_call().expect("it was asked").text()
 }
 
-/// Asks, and says whether the request went on as it was.
+/// Asks, and returns whether the request was passed on unchanged.
 fn untouched(server: &Server, house: &House, talk: &mut Talk, text: &str) -> bool {
     talk.say(text);
     let asked = hash(&talk.body());
@@ -93,7 +93,7 @@ fn after_a_rewind_the_client_goes_on_with_what_it_has() {
         house.ok(&["rewind", &task.to_string(), "--to", "4"]);
         assert_eq!(house.said(task).len(), 4);
         assert!(untouched(&server, &house, &mut talk, "where were we?"));
-        // Whoever is named keeps the task; else the person's state of it stays as it is.
+        // A conversation with a name stays in its task; without one the user's state of the task stays as it is.
         assert_eq!(talk.task() == task, name.is_some());
         assert_eq!(house.said(talk.task()), talk.said());
         if name.is_none() {

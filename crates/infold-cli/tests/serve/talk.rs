@@ -12,14 +12,14 @@ use crate::words;
 pub struct Talk {
     pub wire: Wire,
     pub stream: bool,
-    /// What it is called, if somebody named it.
+    /// The name of the conversation, if it has one.
     pub name: Option<String>,
     pub model: String,
     /// The messages, in the form of the wire.
     pub history: Vec<Vec<u8>>,
     /// The task that the server named last.
     pub task: Option<Uuid>,
-    /// How often something had to be asked again.
+    /// The number of requests that had to be repeated.
     pub again: usize,
 }
 
@@ -36,7 +36,7 @@ impl Talk {
         }
     }
 
-    /// Says something, to be asked next.
+    /// Appends a user message for the next request.
     pub fn say(&mut self, text: &str) {
         let text = quote(text);
         let message = match self.wire {
@@ -60,7 +60,7 @@ impl Talk {
         }
     }
 
-    /// The request for what comes next.
+    /// Returns the next request.
     pub fn body(&self) -> Vec<u8> {
         let list = self.history.join(&b","[..]);
         let list = String::from_utf8(list).expect("JSON is UTF-8");
@@ -80,7 +80,7 @@ impl Talk {
         body.into_bytes()
     }
 
-    /// Asks once; what comes is not looked at.
+    /// Sends the request once, without processing the answer.
     pub fn ask(&self, port: u16) -> std::io::Result<Answer> {
         self.ask_with(port, &self.body())
     }
@@ -92,7 +92,7 @@ impl Talk {
         http::post(port, &self.path(), &headers, body)
     }
 
-    /// Takes an answer in, if it is whole; returns its words.
+    /// Adds an answer to the history, if it is complete; returns its text.
     pub fn hear(&mut self, answer: &Answer) -> Option<String> {
         if answer.status != 200 || !answer.whole {
             return None;
@@ -137,12 +137,12 @@ impl Talk {
         said.unwrap_or_else(|| panic!("{:?}: {}: {}", self.wire, answer.status, answer.text()))
     }
 
-    /// What the client has, in words.
+    /// Returns the texts of the client's history.
     pub fn said(&self) -> Vec<String> {
         self.history.iter().map(|bytes| words(bytes)).collect()
     }
 
-    /// The task; there is one after the first answer that was kept.
+    /// Returns the task; there is one after the first recorded answer.
     pub fn task(&self) -> Uuid {
         self.task.expect("it was told")
     }

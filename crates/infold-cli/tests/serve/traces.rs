@@ -1,4 +1,4 @@
-//! What the server tells of the requests it answered.
+//! The server's traces of the requests that it answered.
 
 use infold_testkit::{Script, Seen, Server, Step};
 use infold_wire::Wire;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::talk::Talk;
 use crate::{House, http, until};
 
-/// What was told in these words, oldest first.
+/// Returns the traces with this message, oldest first.
 fn told(house: &House, what: &str) -> Vec<Value> {
     let traces = house.traces();
     let lines = traces
@@ -47,7 +47,7 @@ fn each_request_is_told_with_its_task_and_its_folds() {
     let folds = turns.last().and_then(|line| line["folds"].as_u64());
     assert!(folds > Some(0), "{turns:?}");
     assert_eq!((healthy.get("task"), healthy.get("folds")), (None, None));
-    // So is one that nobody answered.
+    // So is a request without an answer.
     talk.say("and now?");
     assert_eq!(talk.ask(house.port).expect("an answer").status, 502);
     until("it is told", || {
@@ -69,7 +69,7 @@ fn a_call_at_an_unknown_path_is_warned_of_once() {
     for path in [paths[0], paths[0], paths[1]] {
         post(path, call);
     }
-    // These are no calls of a model, or are recognised.
+    // These are no model calls, or known ones.
     post("/v1/embeddings", r#"{"model":"m","input":["hi"]}"#);
     post("/v1/messages/count_tokens", call);
     post("/v1/files", r#"{"purpose":"x"}"#);

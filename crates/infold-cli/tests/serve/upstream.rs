@@ -1,4 +1,4 @@
-//! Providers that are down, slow, broken or angry: the client sees what they said, and the task goes on.
+//! Providers that are down, slow, broken or refuse: the client gets their errors, and the task continues.
 
 use std::io::Read as _;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::talk::Talk;
 use crate::{House, http, until};
 
-/// Conversations on all wires, streamed and not, each with a turn behind it.
+/// Conversations on all wires, streamed and not, each after one turn.
 fn begun(house: &House) -> Vec<Talk> {
     let each = Wire::ALL
         .into_iter()
@@ -27,12 +27,12 @@ fn begun(house: &House) -> Vec<Talk> {
     .collect()
 }
 
-/// Checks that a task has what its client has, but for what nobody answered yet.
+/// Checks that a task has the messages of its client, except those without an answer.
 fn holds(house: &House, talk: &Talk) {
     assert_eq!(house.said(talk.task()), talk.said(), "{:?}", talk.wire);
 }
 
-/// The next try goes on in the same task.
+/// Checks that the next try continues the same task.
 fn goes_on(house: &House, talk: &mut Talk) {
     let task = talk.task();
     talk.insist(house.port);
@@ -93,7 +93,7 @@ fn errors_come_through_to_the_byte() {
         holds(&house, &talk);
         goes_on(&house, &mut talk);
     }
-    // The command tells of them too.
+    // The command lists them too.
     let task = house.tasks()[0].to_string();
     let lines = house.ok(&["log", &task]);
     let told = lines.iter().map(Value::to_string);
@@ -137,7 +137,7 @@ fn who_gives_no_answer_is_told_of_in_the_clients_words() {
     for talk in &mut talks {
         goes_on(&house, talk);
     }
-    // On a busy machine it is also asked for the window of its model again.
+    // On a busy machine there is also another request for the model's window.
     let all = server.requests();
     let calls = all.iter().filter(|seen| seen.wire().is_some());
     assert_eq!(calls.count(), talks.len());
@@ -236,7 +236,7 @@ fn what_is_cut_breaks_for_the_client_too() {
                 let step = step.cut_after_bytes(share);
                 server.then(if reset { step.reset() } else { step });
                 let what = format!("{:?}, streamed: {}, {share}", talk.wire, talk.stream);
-                // What of it reaches us is the beginning, and it does not look whole.
+                // The client gets only the beginning, and the answer does not look complete.
                 let answer = talk.ask(house.port).expect("a beginning");
                 cuts += 1;
                 let cut = answer.status == 502 || !answer.whole && whole.starts_with(&answer.body);
@@ -261,7 +261,7 @@ fn slow_replies_are_whole_and_empty_ones_are_not_kept() {
         assert_eq!(said, "one thing at a time");
         holds(&house, &talk);
         talk.say("and then?");
-        // A stream of chat is asked for once more before that is believed.
+        // An empty stream of chat is requested once more before it counts.
         let retried = talk.wire == Wire::Chat && talk.stream;
         server.then(Step::empty());
         let answer = talk.ask(house.port).expect("an answer");
@@ -294,7 +294,7 @@ fn who_waits_in_vain_may_leave_and_ask_again() {
         let failures = house.failed(task, 1);
         assert_eq!(failures, ["the client went away"]);
         if !talk.stream {
-            // One that comes as a whole is passed on when it is.
+            // An unstreamed reply is forwarded once it is complete.
             goes_on(&house, &mut talk);
             continue;
         }

@@ -66,7 +66,7 @@ fn embeddings_find_what_words_do_not() {
         let asked = server.requests();
         assert_eq!(asked.len(), 1, "{api}: all texts in one request");
         assert_eq!(asked[0].path, path, "{api}");
-        // What is kept is not asked for again, and is of use where nobody can be asked.
+        // Cached vectors are not requested again, and are used where no provider can be reached.
         home.tell("layers build T1 --max-tokens 600");
         assert_eq!(server.requests().len(), 1, "{api}");
         home.tell("state T1 add facts 'the brakes cost 400'");
@@ -91,7 +91,7 @@ fn embeddings_find_what_words_do_not() {
 
 #[test]
 fn without_embeddings_words_decide_and_it_is_said_once() {
-    // Nothing listens there; Anthropic has no embeddings.
+    // Nothing listens at this address; Anthropic has no embeddings.
     let closed = "http://127.0.0.1:9".to_owned();
     let server = Server::start(Script::new());
     for (api, url) in [("openai", closed), ("anthropic", server.url())] {
@@ -127,7 +127,7 @@ fn without_a_provider_the_vectors_that_are_kept_are_used() {
     let document = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert_eq!(shown_facts(&document), BY_MEANING);
     assert!(ran.stderr.is_empty(), "{}", home.transcript(&ran));
-    // Another model's vectors are others.
+    // The vectors of another model are different.
     home.config("layers: {relevance: embeddings, embedding_model: other, threshold: 0.01}\n");
     let ran = home.run("layers build T1 --max-tokens 600", b"");
     let document = String::from_utf8_lossy(&ran.stdout).into_owned();

@@ -1,4 +1,4 @@
-//! `infold state` and `infold layers`, and what requests show of a state.
+//! `infold state` and `infold layers`, and the state in requests.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -187,10 +187,10 @@ fn requests_carry_the_state_on_every_wire() {
             body.find("go on") < body.find("rehearse"),
             "{api}: what changes comes last\n{body}"
         );
-        // The next request repeats what was shown, and nothing twice.
+        // The next request repeats the shown context, and nothing twice.
         let body = posted("ask T1 'and then?' --window 32k");
         assert_eq!(body.matches("rehearse").count(), 1, "{api}: {body}");
-        // What changed is shown at the new end.
+        // The changes are shown at the new end.
         home.tell("state T1 add plan 'drop the old column'");
         let body = posted("ask T1 'well?' --window 32k");
         assert!(

@@ -52,7 +52,7 @@ fn a_call_that_is_repeated_is_told_of_and_then_the_task_is_paused() {
         told.iter().map(is_told).collect::<Vec<_>>(),
         [false, false, true, true]
     );
-    // What it repeats was still answered; the fifth was not run.
+    // The repeated call was still answered; the fifth was not run.
     assert!(told[3].contains("only.txt"));
     assert_eq!((row.counters.llm_calls, row.counters.tool_calls), (5, 5));
 }

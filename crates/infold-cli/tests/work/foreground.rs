@@ -55,7 +55,7 @@ fn a_task_edits_a_file_runs_its_test_and_checks_it() {
     ] {
         assert!(told.contains(expected), "{expected} in\n{told}");
     }
-    // The model saw what its calls gave, in the order of the calls.
+    // The model got the results of its calls, in the order of the calls.
     let last = server.last_call().expect("a request");
     let results = results(&last.messages());
     assert!(

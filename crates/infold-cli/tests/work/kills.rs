@@ -1,4 +1,4 @@
-//! Workers and their processes are killed at random moments, and every task is done all the same.
+//! Workers and their processes are killed at random moments, and every task is completed nevertheless.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use crate::{Home, call, contexts, done, events, home, rows};
 
-/// Each task makes so many calls.
+/// The number of calls of each task.
 const CALLS: usize = 20;
 
-/// A model that makes each call of a task once: the next one is told by how many results it sees.
+/// A model that makes each call of a task once: the number of results determines the next one.
 fn server() -> Server {
     Server::start(Script::decide(|seen| {
         let messages = seen.messages();
@@ -37,7 +37,7 @@ fn start_worker(home: &Home) -> Child {
     command.spawn().expect("a worker")
 }
 
-/// Whether a process carries out this task: its id may be another's by now.
+/// Says whether a process carries out this task: its id may have been reused.
 fn is_of(pid: i32, task: uuid::Uuid) -> bool {
     let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
     words.is_ok_and(|words| words.contains(&format!("--claimed\0{task}\0")))

@@ -1,4 +1,4 @@
-//! What a task is allowed to do: commands, files of its own record, secrets, and what others can see of its process.
+//! The permissions of a task: commands, files of its own record, secrets, and the visibility of its process to others.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{call, done, home, results, rows, wait_until};
 
-/// The user `nobody`.
+/// The id of the unprivileged system user.
 const NOBODY: u32 = 65534;
 
 fn change_config(home: &crate::Home, change: impl Fn(String) -> String) {
@@ -34,13 +34,13 @@ fn leave_to_run_commands_stays_with_the_task_and_with_no_other() {
     change_config(&home, |text| text.replace("max_steps: 1", "max_steps: 2"));
     assert_eq!(home.run("run --resume T1", b"").code, 1);
     change_config(&home, |text| text.replace("max_steps: 2", "max_steps: 9"));
-    // A worker goes on with it as the person allowed it.
+    // A worker continues the task with the user's permission.
     assert_eq!(home.run("task resume T1", b"").code, 0);
     assert_eq!(home.run("work --once", b"").code, 0);
     for name in ["one", "two", "three"] {
         assert!(home.path().join("work").join(name).exists(), "{name}");
     }
-    // A fork is another task, of which nobody said so.
+    // A fork is another task, which may not run commands.
     let ran = home.run("run --resume T2", b"");
     assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
     let request = server.last_call().unwrap().text();
@@ -124,7 +124,7 @@ fn no_process_of_the_same_user_reads_the_environment_of_infold() {
     let mode = |mode| std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(dir.path(), mode(0o755)).unwrap();
     let program = dir.path().join("infold");
-    // By a process of its own: a file that another test's child inherited open for writing cannot be run.
+    // Copied by another process: a file that another test's child inherited open for writing cannot be run.
     let copied = std::process::Command::new("cp")
         .arg(env!("CARGO_BIN_EXE_infold"))
         .arg(&program)
@@ -142,7 +142,7 @@ fn no_process_of_the_same_user_reads_the_environment_of_infold() {
     }
     let mut waiting = command.spawn().unwrap();
     let environment = format!("/proc/{}/environ", waiting.id());
-    // The system gives what must not be read to the administrator.
+    // The system gives files that must not be read to the administrator.
     wait_until("the environment is hidden", || {
         assert!(
             waiting.try_wait().unwrap().is_none(),

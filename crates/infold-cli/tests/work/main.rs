@@ -1,4 +1,4 @@
-//! Tasks that are carried out: in the foreground, by workers, and whatever happens to these.
+//! Carrying out tasks: in the foreground, by workers, and after failures of these.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -69,7 +69,7 @@ fn results(messages: &[String]) -> Vec<String> {
     results.map(text).collect()
 }
 
-/// Waits until something holds; how long that may take is no part of the test.
+/// Waits until a condition holds; the duration is not part of the test.
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {

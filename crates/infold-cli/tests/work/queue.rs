@@ -143,7 +143,7 @@ fn a_worker_that_is_terminated_finishes_its_step_and_gives_the_task_back() {
     let row = rows(&home).remove(0);
     assert_eq!(row.status, Status::Queued);
     assert_eq!(row.counters.llm_calls, 1);
-    // Its lease is an hour long: it was given back, or the next worker would have to wait for it.
+    // The lease is an hour long: it was returned, or the next worker would have to wait for it.
     assert_eq!(home.run("work --once", b"").code, 0);
     assert_eq!(rows(&home)[0].status, Status::Completed);
     assert_eq!(home.run("verify", b"").code, 0);

@@ -68,7 +68,7 @@ fn an_issue_is_fetched_once_carried_out_commented_on_and_relabelled() {
         assert!(comments[0].contains("begun"), "{comments:?}");
         assert!(comments[1].contains("fixed for"), "{comments:?}");
         assert!(!comments[1].contains("@everyone"), "{comments:?}");
-        // What has ended is neither fetched nor commented on again.
+        // A task that has ended is neither fetched nor commented on again.
         run(&home, &format!("fetch --source {source}"));
         run(&home, "work --once");
         assert_eq!(rows(&home).len(), 2, "{source}");

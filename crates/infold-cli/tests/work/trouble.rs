@@ -25,7 +25,7 @@ fn a_task_whose_process_was_killed_goes_on_at_once() {
     let mut run = command.spawn().unwrap();
     wait_until("the model is asked", || server.last_call().is_some());
     home.meet(&rows(&home)[0].uuid.to_string());
-    // As long as it lives, nobody else gets it.
+    // While the process lives, no other one gets the task.
     let ran = home.run("run --resume T1", b"");
     assert_eq!(ran.code, 2, "{}", home.transcript(&ran));
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
@@ -57,7 +57,7 @@ fn a_process_that_is_stopped_costs_its_task_no_attempts() {
     let stopped = rows(&home)[0].process_id.unwrap();
     signal(stopped, Signal::STOP);
     workers.push(start());
-    // Others find its lease expired and the task held, more often than attempts are made.
+    // Other workers find the lease expired and the task locked, more often than the limit of attempts.
     let mut deferred = std::collections::BTreeSet::new();
     wait_until("others try", || {
         let row = rows(&home).remove(0);

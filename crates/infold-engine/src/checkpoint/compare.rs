@@ -1,4 +1,4 @@
-//! What differs between the files of two points.
+//! The differences between the files of two points.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -41,13 +41,13 @@ impl FileHistory {
         self.compare_snapshots(&workspace, from, to)
     }
 
-    /// Finds what going back to a target would change.
+    /// Computes the changes that going back to a target would make.
     pub fn preview(&self, log: &Log, side: Side, target: Target) -> Result<Comparison, FilesError> {
         let files = self.files_of(log, side, target)?;
         self.compare_snapshots(&files.workspace, None, Some(files.at))
     }
 
-    /// Compares snapshots, or the directory as it is in the place of one.
+    /// Compares two snapshots, or one with the directory.
     fn compare_snapshots(
         &self,
         workspace: &Path,
@@ -71,7 +71,7 @@ impl FileHistory {
 
 impl Drop for Comparison {
     fn drop(&mut self) {
-        // What could not be removed goes when the checkpoints are opened next.
+        // Files that could not be removed are removed when the checkpoints are opened next.
         let _ = self.open.shadow.drop_passing();
     }
 }
@@ -82,12 +82,12 @@ impl Comparison {
         Ok(self.open.shadow.changes(self.from, self.to)?)
     }
 
-    /// Lists what a restoration of the second from the first would change.
+    /// Lists the changes that restoring the second from the first would make.
     pub fn planned_changes(&self) -> Result<Vec<FileChange>, FilesError> {
         Ok(self.open.shadow.planned_changes(self.from, self.to)?)
     }
 
-    /// Writes what differs in them.
+    /// Writes the differences in the files.
     pub fn diff(&self, options: &DiffOptions, out: &mut dyn Write) -> Result<(), FilesError> {
         Ok(self.open.shadow.diff(self.from, self.to, options, out)?)
     }

@@ -1,4 +1,4 @@
-//! Which calls may have changed files.
+//! Finds out which calls may have changed files.
 
 use infold_log::Role;
 use infold_wire::Message;
@@ -28,9 +28,9 @@ fn writes(action: &ToolAction) -> bool {
     }
 }
 
-/// Finds out whether the last messages of a conversation bring results of calls that may have written.
+/// Finds out whether the last messages of a conversation have results of calls that may have written.
 ///
-/// They are read from the end, up to the end of the model's last reply and no further.
+/// They are read backwards, up to the end of the model's last reply.
 #[derive(Debug, Default)]
 pub struct ResultScan {
     has_result: bool,
@@ -45,7 +45,7 @@ impl ResultScan {
             return match (self.has_result, may_write(message)) {
                 (false, _) => Some(false),
                 (true, true) => Some(true),
-                // Some clients send each part of a reply by itself.
+                // Some clients send each part of a reply as a separate message.
                 (true, false) => None,
             };
         }

@@ -1,4 +1,4 @@
-//! Points whose files can be compared: a message, an event, a time, or the directory as it is.
+//! Points whose files can be compared: a message, an event, a time, or the current directory.
 
 use std::str::FromStr;
 
@@ -9,13 +9,13 @@ use crate::step::target;
 /// A point whose files can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilePoint {
-    /// What was kept at a point of the log.
+    /// The checkpoint at a point of the log.
     At(Target),
-    /// The directory as it is.
+    /// The directory in its current state.
     Now,
 }
 
-/// Two points, such as `12..e30`; without a second one it is the directory as it is.
+/// Two points, such as `12..e30`; without a second one it is the current directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRange {
     /// The older one.

@@ -1,4 +1,4 @@
-//! Puts files back with a step: what is there is kept first, the step is recorded, then the files are written.
+//! Restores files with a step: the present files are saved first, the step is recorded, then the files are written.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ use uuid::Uuid;
 use super::{FileHistory, FilesError, OpenShadow, record, task_of};
 use crate::numbers::count;
 
-/// A restoration whose files are kept and not yet touched.
+/// A restoration whose present files are saved, and whose files are not written yet.
 #[must_use = "carry it out or abandon it"]
 pub struct BegunRestore {
     open: OpenShadow,
     restoration: Restoration,
 }
 
-/// What became of the files.
+/// The outcome of restoring files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
     /// The workspace.
@@ -29,18 +29,18 @@ pub struct RestoreReport {
     pub written: Vec<PathBuf>,
     /// Files that were removed.
     pub removed: Vec<PathBuf>,
-    /// What was left as it is, and why.
+    /// Files that were left as they are, with the reasons.
     pub kept: Vec<(PathBuf, String)>,
-    /// What could not be put back because of what was left.
+    /// Files that could not be restored because of those that were left.
     pub not_restored: Vec<PathBuf>,
-    /// What others changed meanwhile; a snapshot has it.
+    /// Files that other programs changed meanwhile; a snapshot has their contents.
     pub overwritten: Vec<PathBuf>,
-    /// What was put right on the way.
+    /// The repairs that were made on the way, in whole sentences.
     pub notes: Vec<String>,
 }
 
 impl FileHistory {
-    /// Returns what was kept of the files at a target.
+    /// Returns the checkpoint of the files at a target.
     pub fn files_of(&self, log: &Log, side: Side, target: Target) -> Result<FilesAt, FilesError> {
         if let Some(files) = log.files_of(side, target)? {
             return Ok(files);
@@ -53,7 +53,7 @@ impl FileHistory {
         Err(FilesError::NoneBefore { first })
     }
 
-    /// Begins to put the files of a snapshot in place: keeps what is there, and records it.
+    /// Begins to restore the files of a snapshot: saves the present ones, and records that snapshot.
     pub fn begin(
         &self,
         writer: &mut Writer,
@@ -85,7 +85,8 @@ impl FileHistory {
         Ok(BegunRestore { open, restoration })
     }
 
-    /// Begins to put back what a step had replaced; none if the step touched no files, or files are to be left alone.
+    /// Begins to restore the files that a step had replaced; `None` if the step touched no files, or files are to be
+    /// left alone.
     pub fn begin_to_take_back(
         &self,
         writer: &mut Writer,
@@ -103,7 +104,7 @@ impl FileHistory {
 }
 
 impl BegunRestore {
-    /// What the step records of it.
+    /// Returns the record of the restoration for the step.
     pub fn restoration(&self) -> Restoration {
         self.restoration.clone()
     }
@@ -153,7 +154,7 @@ pub(super) fn finish(
     })
 }
 
-/// Says why something was left as it is.
+/// Returns the reason that a file was left as it is, for people.
 fn describe_kept(why: &KeptReason) -> String {
     match why {
         KeptReason::LeftOut(why) => format!("no checkpoint has it ({})", describe_left_out(*why)),
@@ -180,7 +181,7 @@ pub fn describe_left_out(why: LeftOutReason) -> &'static str {
 }
 
 impl RestoreReport {
-    /// Says in a few words what became of the files.
+    /// Describes the outcome in a few words.
     pub fn text(&self) -> String {
         let (written, removed) = (self.written.len() as u64, self.removed.len() as u64);
         let mut text = match (written, removed) {
@@ -193,7 +194,7 @@ impl RestoreReport {
         text
     }
 
-    /// The same for scripts.
+    /// Returns the report as JSON for scripts.
     pub fn json(&self) -> Value {
         let paths = |paths: &[PathBuf]| -> Vec<String> {
             paths

@@ -1,4 +1,4 @@
-//! Reads what a sentence claims that the user said.
+//! Reads the claims of a sentence about the user's words.
 
 use super::clause::{Clause, split_clauses};
 use super::cue::{self, Cue, Force};
@@ -12,39 +12,39 @@ use super::words::{Word, WordKind, split_words};
 /// Shorter quotations are single words: values, which are compared as such.
 const MIN_QUOTE_CHARS: usize = 8;
 const MAX_SENTENCE_WORDS: usize = 2000;
-/// Something that a summary attributes to the user, and what was found of it so far.
+/// A statement that a summary attributes to the user, and the evidence found so far.
 #[derive(Default)]
 pub struct UserClaim {
     pub quotes: Vec<Quotation>,
     /// The message that the sentence cites for its quotation.
     pub cited: Option<u64>,
-    /// The claim in other words: those that carry meaning.
+    /// The meaningful words of the claim, for comparison in other words.
     pub words: Vec<Word>,
     pub clauses: Vec<Clause>,
     pub relations: Vec<Relation>,
     pub force: Force,
-    /// Whether what is claimed is costly if the user did not say it.
+    /// Whether the claimed action is costly if the user did not ask for it.
     pub strict: bool,
-    /// Whether it only names the topic, and leaves open what was said of it.
+    /// Whether the claim names only a topic, not the statement about it.
     pub topic: bool,
-    /// The exact words in plain form, where they are given without quotation marks.
+    /// The exact words in plain form, if they are given without quotation marks.
     pub literal: Option<String>,
-    /// Whether the words were found.
+    /// Whether evidence was found.
     pub found: bool,
-    /// Why the nearest message does not support it.
+    /// The reason that the nearest message does not support the claim.
     pub mismatch: Option<Mismatch>,
 }
 
-/// Why a message does not support a claim.
+/// The reason that a message does not support a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// It lacks these words.
+    /// The message lacks these words.
     Words(Vec<String>),
-    /// It says the opposite.
+    /// The message says the opposite.
     Opposite,
-    /// It says it the other way round.
+    /// The message has the relation in the other direction.
     Reversed,
-    /// It has the words, but not together.
+    /// The message has the words, but not together.
     Scattered,
 }
 
@@ -63,9 +63,9 @@ impl Mismatch {
 /// The context of a sentence in the summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClaimContext {
-    /// Whether the sentence before is about what the user said.
+    /// Whether the preceding sentence is about the user's words.
     pub follows_claim: bool,
-    /// Whether it is an item of a list that a claim or a heading announces.
+    /// Whether the sentence is an item of a list that a claim or a heading announces.
     pub in_list: bool,
 }
 
@@ -226,7 +226,7 @@ fn build_claim(
     })
 }
 
-/// Makes stop words of the words that only report that something was said; says whether what is left is costly.
+/// Turns reporting words into stop words; says whether one of the remaining words is costly.
 fn stop_reporting_words(words: &mut [Word], cue: &Cue) -> bool {
     for word in words.iter_mut().filter(|word| cue.verb.contains(&word.at)) {
         word.kind = WordKind::Stop;
@@ -242,7 +242,7 @@ fn stop_reporting_words(words: &mut [Word], cue: &Cue) -> bool {
     let mut is_ahead = true;
     for at in 0..words.len() {
         let is_speech = cue::is_speech(&words[at]) && !words[at].means("approve");
-        // "asked … and said": only where a verb of saying stands, not where it is a noun.
+        // "asked … and said": only if a verb of saying is used, not the same word as a noun.
         let opens = is_ahead
             || at > 0
                 && (words[at - 1].is_mark()
@@ -270,7 +270,8 @@ fn stop_reporting_words(words: &mut [Word], cue: &Cue) -> bool {
     is_strict
 }
 
-/// Says whether a sentence announces a list of what was said: "The user wanted:", "Specifically:" behind a claim.
+/// Says whether a sentence announces a list of the user's statements: "The user wanted:", "Specifically:" behind a
+/// claim.
 pub fn announces_list(sentence: &str, around: ClaimContext) -> bool {
     let bare = sentence.trim_end().trim_end_matches(['*', '_']);
     if !bare.ends_with([':', '：']) {
@@ -286,11 +287,11 @@ pub fn announces_list(sentence: &str, around: ClaimContext) -> bool {
     }
 }
 
-/// Returns the index of the word where the sentence continues with what the assistant did or thinks.
+/// Returns the index of the word where the sentence continues with the assistant's own actions or thoughts.
 fn find_own_report(words: &[Word], from: usize, quoted_before: impl Fn(usize) -> bool) -> usize {
     for at in from..words.len() {
         let word = &words[at];
-        // "The user said: I want …" continues with what was said.
+        // "The user said: I want …" continues with the user's words.
         if !words[from..at].iter().any(Word::carries_meaning) && !quoted_before(word.at) {
             continue;
         }
@@ -314,7 +315,7 @@ fn find_own_report(words: &[Word], from: usize, quoted_before: impl Fn(usize) ->
     words.len()
 }
 
-/// Says whether words return to what was asked or allowed: "… and to publish it".
+/// Says whether words return to the request or permission: "… and to publish it".
 fn resumes(words: &[Word]) -> bool {
     words.windows(3).any(|three| {
         let is_joined = three[0].text == "and" || three[0].is_mark();

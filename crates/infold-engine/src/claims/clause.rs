@@ -11,17 +11,17 @@ use super::words::{Word, WordKind, split_words};
 pub struct Clause {
     /// The words that carry meaning.
     pub words: Vec<Word>,
-    /// Whether it says what is not wanted.
+    /// Whether the clause is negated.
     pub negated: bool,
-    /// Whether a pronoun of it refers to the clause before.
+    /// Whether a pronoun in the clause refers to the clause before.
     points: bool,
-    /// Whether it is about the opposite case of the clause before.
+    /// Whether the clause is about the opposite case of the clause before.
     otherwise: bool,
-    /// Whether it holds only under a condition.
+    /// Whether the clause holds only under a condition.
     pub conditional: bool,
-    /// Whether its speaker reports what they do, and asks for nothing.
+    /// Whether the speaker reports an own action, and requests nothing.
     pub states: bool,
-    /// Prepositions, with the number of the part that each stands in.
+    /// Prepositions, with the number of the part of the clause.
     prepositions: Vec<(u16, String)>,
 }
 
@@ -67,7 +67,7 @@ pub fn is_negation(word: &str) -> bool {
     NEGATIONS.has(word) || WITHOUT.has(word) || word == "no"
 }
 
-/// Splits words into clauses, each with its own negation. `text` is what the words were split from.
+/// Splits words into clauses, each with its own negation. `text` is the text of the words.
 pub fn split_clauses(text: &str, words: &[Word]) -> Vec<Clause> {
     let mut splitter = ClauseSplitter {
         clauses: vec![Clause::default()],
@@ -107,7 +107,7 @@ impl ClauseSplitter {
             return len;
         }
         if let Some(len) = contrast_behind(text, word) {
-            // The clause before is what is not wanted.
+            // The clause before is the unwanted alternative.
             self.last().negated = true;
             self.push(at + len);
             return len;
@@ -121,7 +121,7 @@ impl ClauseSplitter {
                 self.has_condition = false;
             }
         } else if SUBORDINATING.has(&word.text) {
-            // A condition stands before what it allows, or behind it.
+            // A condition precedes or follows its main clause.
             self.last().conditional |= is_filled;
             self.has_condition |= !is_filled;
             self.next_part();
@@ -212,7 +212,7 @@ fn negate_wide(text: &str, words: &[Word], starts: &[usize], out: &mut [Clause])
     }
 }
 
-/// Adds to clauses that point back the nouns of the clause before: "It is broken, fix it".
+/// Adds the nouns of the clause before to clauses that refer to it: "It is broken, fix it".
 fn inherit(clauses: &mut [Clause]) {
     for at in 1..clauses.len() {
         if clauses[at].points && !clauses[at].otherwise && clauses[at].words.len() <= 6 {
@@ -281,7 +281,7 @@ fn separates(words: &[Word], at: usize) -> bool {
     verb || no || only
 }
 
-/// Says whether a word negates where it stands.
+/// Says whether a word is a negation at its place.
 fn negates(words: &[Word], at: usize) -> bool {
     let word = &words[at];
     let text = |at: usize| words.get(at).map_or("", |word| &*word.text);
@@ -363,7 +363,7 @@ pub(super) fn contrast(words: &[Word], at: usize) -> Option<usize> {
     found.map(|(_, two)| if two.is_empty() || next != two { 1 } else { 2 })
 }
 
-/// Returns how many words mean "instead of" where they stand behind what is not wanted.
+/// Returns the number of words that mean "instead of" behind the unwanted alternative.
 pub(super) fn contrast_behind(text: &str, word: &Word) -> Option<usize> {
     let rest = text.get(word.at..)?;
     let found = WIDE_INSTEAD_OF.start_of(rest)?;

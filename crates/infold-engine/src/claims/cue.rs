@@ -1,4 +1,4 @@
-//! Finds where a sentence claims that the user said, asked for or decided something.
+//! Finds the places where a sentence claims that the user said, asked for or decided something.
 
 use super::tables::{
     APPROVING, ARTICLES, AS_ASKED, BEFORE_NOUN, BETWEEN, GENERIC, HEADINGS, MODALS, NOUNS,
@@ -15,21 +15,21 @@ pub struct Cue {
     pub start: usize,
     /// The index behind the last word.
     pub end: usize,
-    /// Whether what stands before it is claimed, too: "done as requested".
+    /// Whether the words before the cue belong to the claim, too: "done as requested".
     pub whole: bool,
     pub force: Force,
-    /// The bytes of a verb that stands apart from it.
+    /// The bytes of a verb that is separate from the cue.
     pub verb: std::ops::Range<usize>,
-    /// Whether it says that one thing is preferred to another.
+    /// Whether the cue states a preference of one thing over another.
     pub prefers: bool,
-    /// Whether what follows is given as the exact words.
+    /// Whether the following words are claimed to be literal.
     pub literal: bool,
 }
 
 /// The claim that a cue makes of the words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Force {
-    /// The user said them.
+    /// The user said the following.
     #[default]
     Said,
     /// The user agreed to them.
@@ -38,7 +38,7 @@ pub enum Force {
     Rejected,
     /// The user did not say them.
     Unsaid,
-    /// Nothing yet: a heading over what follows.
+    /// Nothing yet: a heading over the following sentences.
     Label,
 }
 
@@ -65,7 +65,7 @@ impl Cue {
         }
     }
 
-    /// A cue that claims what stands before it, too.
+    /// Returns a cue that claims the words before it, too.
     fn whole(start: usize, end: usize, force: Force) -> Cue {
         Cue {
             whole: true,
@@ -73,7 +73,7 @@ impl Cue {
         }
     }
 
-    /// A cue whose verb stands apart from it.
+    /// Returns a cue whose verb is separate from it.
     fn with_verb(start: usize, end: usize, verb: &Word) -> Cue {
         Cue {
             verb: verb.at..verb.end,
@@ -169,7 +169,7 @@ fn find_at_speaker(words: &[Word], at: usize, follows: bool) -> Option<Cue> {
     find_distant_verb(words, (start, at), is_named && opens, is_agent)
 }
 
-/// Skips the words that may stand between a speaker and the verb; says whether one of them is a negation.
+/// Skips the words that may come between a speaker and the verb; says whether one of them is a negation.
 fn skip_between(words: &[Word], from: usize) -> (usize, bool) {
     const MAX_BETWEEN_WORDS: usize = 5;
     let may_skip = |word: &&Word| {
@@ -293,7 +293,7 @@ fn find_noun(words: &[Word], start: usize, at: usize, ahead: &str) -> Option<Cue
     })
 }
 
-/// Finds phrases that leave out who asked.
+/// Finds phrases that leave out the person who asked.
 fn find_without_speaker(text: &str, words: &[Word]) -> Option<Cue> {
     let texts = words
         .iter()
@@ -395,7 +395,7 @@ fn find_wide(all: &str, base: usize, words: &[Word], follows: bool) -> Option<Cu
     })
 }
 
-/// Says whether a word only reports that something was said.
+/// Says whether a word only reports speech.
 pub fn is_speech(word: &Word) -> bool {
     VERBS.contains(&*word.text) && !word.means("add") || WIDE_VERBS.has(&word.text)
 }

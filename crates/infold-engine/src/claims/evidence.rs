@@ -16,25 +16,25 @@ pub struct Evidence<'a> {
     pub said: &'a IndexedMessage,
     /// Messages of the user close to it.
     pub near: &'a [&'a IndexedMessage],
-    /// The message of the assistant before it, which names what the user speaks of.
+    /// The preceding message of the assistant, to which the user's words may refer.
     pub context: Option<&'a IndexedMessage>,
-    /// Whether the user agrees in it to what the assistant proposed.
+    /// Whether the user agrees to the assistant's proposal.
     pub agrees: bool,
 }
 
-/// The share of a claim's words that must stand in one message.
+/// The share of a claim's words that one message must have.
 const MIN_SHARE: f64 = 0.5;
 /// In a longer clause a condition belongs to a part of it.
 const MAX_CONDITIONAL_WORDS: usize = 5;
-/// One word in so many may come from another clause of the same message.
+/// One word in this many may come from another clause of the same message.
 const SPARE_WORD_IN: usize = 6;
 /// A refusal is no longer than this.
 const MAX_REFUSAL_WORDS: usize = 30;
 
-/// Compares a claim with a message, and records in the claim what was found.
+/// Compares a claim with a message, and records the result in the claim.
 pub fn compare(claim: &mut UserClaim, evidence: &Evidence<'_>) {
     let said = evidence.said;
-    // A quotation must stand in the message that is cited for it.
+    // A quotation must be in the message that is cited for it.
     let elsewhere = claim.cited.is_some() && said.seq.is_some() && claim.cited != said.seq;
     if !elsewhere {
         claim
@@ -63,14 +63,14 @@ fn keep_nearest(nearest: &mut Option<Mismatch>, mismatch: Mismatch) {
     }
 }
 
-/// Where a word of a claim was found.
+/// The place where a word of a claim was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EvidencePlace {
     /// In the range of words that is compared.
     Here,
     /// Elsewhere in the user's messages close by.
     Near,
-    /// In what the assistant said before.
+    /// In the preceding message of the assistant.
     Context,
     Nowhere,
 }
@@ -186,13 +186,13 @@ fn check_words(claim: &UserClaim, found: &[EvidencePlace]) -> Result<(), Mismatc
     }
 }
 
-/// Checks that what is claimed was said with the same negation, and the same way round.
+/// Checks that the claim was said with the same negation, and in the same direction.
 fn check_meaning(claim: &UserClaim, evidence: &Evidence<'_>) -> Result<(), Mismatch> {
     let said = || std::iter::once(evidence.said).chain(evidence.near.iter().copied());
     let clauses: Vec<&Clause> = said().flat_map(|said| &said.clauses).collect();
     let quoted = !claim.quotes.is_empty();
     for clause in &claim.clauses {
-        // Words around a quotation only describe it, unless one says what is to be done.
+        // Words around a quotation only describe it, unless one is an action.
         let described = quoted && !clause.words.iter().any(Word::is_action);
         let open = claim.topic && !claim.strict;
         if !described && !open && !is_same_side(clause, &clauses, claim.force == Force::Approved) {
@@ -280,7 +280,7 @@ fn is_same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
     verbs.iter().all(|verb| {
         let with: Vec<&&Clause> = said.iter().filter(|one| !acts || one.has(verb)).collect();
         let most = with.iter().map(|one| met(one)).max().unwrap_or(0);
-        // A verb comes with something that it is about; nouns come mostly together.
+        // A verb needs its object; nouns are mostly together.
         let enough = if acts {
             known.len() < 2 || most >= 2
         } else {
@@ -293,18 +293,18 @@ fn is_same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
     })
 }
 
-/// Says whether a clause leaves out which thing it is about: "the login test" is not "the tests".
+/// Says whether a clause drops a restriction: "the login test" is not "the tests".
 fn widens(clause: &Clause, said: &Clause) -> bool {
     let has = |said: &Word| clause.words.iter().any(|word| word.matches(said));
     said.words.windows(2).any(|two| {
         let noun = two[1].kind == WordKind::Plain && !two[1].is_action() && has(&two[1]);
-        // The word right before a noun tells which one it is.
+        // The word right before a noun specifies it.
         let beside = two[1].at.saturating_sub(two[0].end) <= 1 && two[0].part == two[1].part;
         noun && beside && !two[0].is_action() && !has(&two[0])
     })
 }
 
-/// Says whether two words stand the other way round in another clause, with the same between them.
+/// Says whether two words are in reverse order in another clause, with the same words between them.
 fn reverses(clause: &Clause, said: &Clause) -> bool {
     let at = |word: &Word| said.words.iter().position(|said| word.matches(said));
     let places: Vec<Option<usize>> = clause.words.iter().map(at).collect();
@@ -322,7 +322,7 @@ fn reverses(clause: &Clause, said: &Clause) -> bool {
     })
 }
 
-/// Says whether what a clause says is spread over several clauses of a message.
+/// Says whether the content of a clause is spread over several clauses of a message.
 fn scatters(clause: &Clause, said: &[Clause]) -> bool {
     let known: Vec<&Word> = clause
         .words
@@ -334,12 +334,12 @@ fn scatters(clause: &Clause, said: &[Clause]) -> bool {
         .filter(|one| one.negated == clause.negated)
         .map(|one| known.iter().filter(|word| one.has(word)).count())
         .max();
-    // A long sentence may be retold with words of others.
+    // A long sentence may be retold in other words.
     let spare = known.len() / SPARE_WORD_IN;
     most.unwrap_or(0) + spare < known.len()
 }
 
-/// Says whether a clause joins what a message keeps apart.
+/// Says whether a clause joins things that a message keeps apart.
 fn crosses(clause: &Clause, said: &[Clause]) -> bool {
     let words = || {
         said.iter()
@@ -360,7 +360,7 @@ fn crosses(clause: &Clause, said: &[Clause]) -> bool {
         .filter(|(_, parts)| !parts.is_empty())
         .collect();
     let apart = |one: &[u16], two: &[u16]| !one.iter().any(|part| two.contains(part));
-    // A value belongs to what stands with it, unless it stands alone in a list.
+    // A value belongs to the words near it, unless it is alone in a list.
     let alone = |part: &u16| words().filter(|said| said.part == *part).count() == 1;
     found.iter().any(|(word, parts)| {
         let others = || {
@@ -385,7 +385,7 @@ fn in_one_clause(clause: &Clause, said: &[Clause]) -> bool {
         .any(|one| clause.words.iter().all(|word| one.has(word)))
 }
 
-/// Says whether a relation is one that was said, the same way round.
+/// Says whether a relation was said in the same direction.
 fn is_same_way(relation: &Relation, relations: &[&Relation], said: &IndexedMessage) -> bool {
     let in_both = |word: &Word, one: &Relation| {
         one.from.iter().any(|other| word.matches(other))
@@ -438,7 +438,7 @@ fn is_same_way(relation: &Relation, relations: &[&Relation], said: &IndexedMessa
     }
 }
 
-/// Says whether a message agrees to what was proposed, and asks for nothing else.
+/// Says whether a message agrees to a proposal, and requests nothing else.
 pub fn is_agreement(said: &IndexedMessage, text: &str) -> bool {
     if said.len() > 20 || text.len() > 160 {
         return false;
@@ -453,7 +453,7 @@ pub fn is_agreement(said: &IndexedMessage, text: &str) -> bool {
     is_yes && !is_hedged
 }
 
-/// Returns what the assistant proposed: the last question with the sentence before it, or else the end of the message.
+/// Returns the assistant's proposal: the last question with the sentence before it, or else the end of the message.
 pub fn find_proposal(text: &str) -> &str {
     const MAX_PROPOSAL_BYTES: usize = 1500;
     let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_PROPOSAL_BYTES))..];

@@ -144,7 +144,7 @@ impl IndexedMessage {
             .map(|at| (at, at + SPAN_WORDS))
     }
 
-    /// Says whether it denies anything.
+    /// Says whether the message contains a negation.
     pub fn denies(&self) -> bool {
         let no = "no nein non nao нет nope stop revert";
         self.clauses.iter().any(|clause| clause.negated)
@@ -186,8 +186,8 @@ fn keys(word: &Word) -> Vec<String> {
     out
 }
 
-/// Returns a text in small letters with single spaces, without marks around words and doubled letters: a quotation
-/// that corrects a typing error is still one.
+/// Returns a text in lower case with single spaces, without marks around words and doubled letters: a quotation that
+/// corrects a typing error still matches.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     const EDGES: &str = ".,!?:;\"'()“”‘’…-–—*`[]_";

@@ -9,13 +9,13 @@ use crate::sentence::{KeepWhole, ranges};
 pub struct Quotation {
     /// The words in plain form; `…` where it leaves something out.
     pub text: String,
-    /// The same with `…` between its sentences, one of which may be left out; empty if one is too short for that.
+    /// The same text with `…` between its sentences, one of which may be left out; empty if one is too short for that.
     sentences: String,
     pub found: bool,
 }
 
 impl Quotation {
-    /// Reads what stands between quotation marks.
+    /// Reads the text between quotation marks.
     pub fn read(quote: &str) -> Quotation {
         let parts = quote.split('…').flat_map(|part| part.split("..."));
         let parts: Vec<String> = parts.map(plain).filter(|part| !part.is_empty()).collect();
@@ -73,7 +73,7 @@ pub fn is_said(words: &str, said: &str) -> bool {
     })
 }
 
-/// Says whether a match is no part of a longer word.
+/// Says whether a match is not part of a longer word.
 fn is_whole(text: &str, at: usize, part: &str) -> bool {
     let letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !is_wide(c));
     let front = letter(text[..at].chars().next_back()) && letter(part.chars().next());
@@ -140,7 +140,7 @@ pub fn blank_citations(text: &mut String) {
     }
 }
 
-/// Returns the message that a sentence cites as our own summaries do: `[12] "…"`, `Last asked [12] "…"`.
+/// Returns the message that a sentence cites in the form of our own summaries: `[12] "…"`, `Last asked [12] "…"`.
 pub fn cited_seq(sentence: &str) -> Option<u64> {
     let text = sentence.trim();
     let text = text.strip_prefix("- ").unwrap_or(text);

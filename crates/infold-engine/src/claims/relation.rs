@@ -12,7 +12,7 @@ pub struct Relation {
     pub kind: RelationKind,
 }
 
-/// How the first thing of a relation is related to the second.
+/// The relation between two things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelationKind {
     /// The first becomes the second.
@@ -23,7 +23,7 @@ pub enum RelationKind {
     Precedes,
 }
 
-/// No message states more relations.
+/// The limit of relations in a message.
 const MAX_RELATIONS: usize = 1000;
 
 /// Finds the relations of a text that was split into words.
@@ -167,7 +167,7 @@ fn order(word: &str, rest: &str) -> Option<bool> {
     (later || rest.starts_with("之后")).then_some(false)
 }
 
-/// Says whether "from" stands before a "to".
+/// Says whether "from" precedes a "to".
 fn from_to(words: &[Word], at: usize) -> bool {
     let near = words[..at].iter().rev().take(6);
     let from = near
@@ -176,7 +176,7 @@ fn from_to(words: &[Word], at: usize) -> bool {
     from && among("to auf zu nach a para на", &words[at].text)
 }
 
-/// Says whether a word leads from a thing to what becomes of it.
+/// Says whether a word leads from a thing to its result.
 fn becomes(text: &str, words: &[Word], at: usize, replaces: bool) -> bool {
     let word = &words[at];
     if word.kind == WordKind::Mark('→') {

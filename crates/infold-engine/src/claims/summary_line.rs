@@ -1,4 +1,4 @@
-//! Lines of a summary and their sentences, so that one can be dropped without changing the bytes of the others.
+//! The lines of a summary and their sentences, so that one can be dropped without changing the bytes of the others.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use crate::sentence::{KeepWhole, ranges};
 pub struct SummaryLine {
     /// The whole line, with the line break.
     pub range: Range<usize>,
-    /// Where the words begin, behind indentation and the marks of a list, heading or quotation.
+    /// The start of the words, behind indentation and the marks of a list, heading or quotation.
     pub body: usize,
     pub mark: LineMark,
-    /// The sentences, each with the space behind it; all of them together are the line from `body` on.
+    /// The sentences, each with the space behind it; together they are the line from `body` on.
     pub sentences: Vec<Range<usize>>,
-    /// Whether it stands in a fenced block.
+    /// Whether the line is in a fenced block.
     pub fenced: bool,
 }
 
@@ -36,7 +36,7 @@ pub fn split_lines(text: &str) -> Vec<SummaryLine> {
         let is_fence = line.trim_start().starts_with("```");
         let (marks, mark) = read_marks(line);
         let body = range.start + marks;
-        // A request that is quoted whole is kept or dropped whole.
+        // A fully quoted request is kept or dropped as a whole.
         let is_quotation = super::quotation::cited_seq(&line[marks..]).is_some();
         let sentences = if fenced || is_fence || is_quotation {
             vec![Range {

@@ -22,7 +22,7 @@ type WordMap = LazyLock<HashMap<String, &'static str>>;
 pub static NUMBERS: WordMap = LazyLock::new(|| word_map(DATA, "NUMBERS"));
 /// The short form of each name of a unit.
 pub static UNITS: WordMap = LazyLock::new(|| word_map(DATA, "UNITS"));
-/// The one word that means the same as two.
+/// Single words with the meaning of word pairs.
 pub static VERB_PAIRS: WordMap = LazyLock::new(|| word_map(DATA, "VERB_PAIRS"));
 
 /// Verbs of saying.
@@ -44,16 +44,16 @@ pub struct Meaning {
     /// The position of the line in the table.
     pub id: u16,
     pub name: &'static str,
-    /// Whether it is a verb that says what is to be done.
+    /// Whether the word is a verb of an action.
     pub is_action: bool,
-    /// Whether it is costly if done by mistake.
+    /// Whether the action is costly if done by mistake.
     pub is_costly: bool,
 }
 
 /// The table of synonyms.
 pub struct Synonyms {
     pub words: HashMap<String, Meaning>,
-    /// Those of scripts without spaces, the longest first.
+    /// The entries in scripts without spaces, the longest first.
     pub phrases: Vec<(&'static str, Meaning)>,
 }
 

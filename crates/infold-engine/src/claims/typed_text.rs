@@ -4,8 +4,8 @@ use infold_log::Role;
 use infold_wire::tool_action::{MessageAction, message_actions};
 use infold_wire::{Message, TypedTextFilter};
 
-/// Appends what the user typed in a message: a request without what their agent injected, or the reason why a call was
-/// rejected. The typist must see the messages in order.
+/// Appends the text that the user typed in a message: a request without the text that their agent injected, or the
+/// reason of a rejected call. The filter must get the messages in order.
 pub fn append_typed_text(typist: &mut TypedTextFilter, message: &Message<'_>, out: &mut String) {
     for deed in message_actions(message) {
         let typed = match &deed {

@@ -14,12 +14,12 @@ pub struct Word {
     /// In small letters without accents.
     pub text: String,
     pub kind: WordKind,
-    /// Its line of the table of synonyms.
+    /// The word's line in the table of synonyms.
     pub meaning: Option<Meaning>,
     /// The byte of the text where it starts.
     pub at: usize,
     pub end: usize,
-    /// Whether it is a genitive: `user's`.
+    /// Whether the word is a genitive: `user's`.
     pub owns: bool,
     /// The number of its part, where "and" and commas separate parts; set by `split_clauses`.
     pub part: u16,
@@ -28,13 +28,13 @@ pub struct Word {
 /// The meanings that "change" may stand for.
 pub const CHANGES: [&str; 6] = ["increase", "decrease", "rename", "replace", "use", "fix"];
 
-/// How a word is compared.
+/// The way in which a word is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
     /// A name, number, path or value, which must be the same one.
     Fact,
     Plain,
-    /// A word that says nothing of its own: "problem", "approach".
+    /// A word without a meaning of its own: "problem", "approach".
     Neutral,
     /// A word that every sentence has.
     Stop,
@@ -86,7 +86,7 @@ fn begins_line(line: &str) -> bool {
     })
 }
 
-/// Says whether a character may stand within a word or name.
+/// Says whether a character may occur within a word or name.
 fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || "_-/.:'’@#+\\%$=~*&<>".contains(c)
 }
@@ -260,7 +260,7 @@ impl Word {
         }
     }
 
-    /// Reads a word; `is_fact` says that it is a name or value by its form.
+    /// Reads a word; `is_fact` means that its form is that of a name or value.
     fn new(word: &str, is_fact: bool, at: usize, end: usize) -> Word {
         let text = fold(word);
         let is_neutral = NEUTRAL.contains(&text);
@@ -300,7 +300,7 @@ impl Word {
         matches!(self.kind, WordKind::Fact | WordKind::Plain)
     }
 
-    /// Says whether it is a verb that says what is to be done.
+    /// Says whether the word is a verb of an action.
     pub fn is_action(&self) -> bool {
         self.meaning.is_some_and(|meaning| meaning.is_action) && self.carries_meaning()
     }
@@ -322,7 +322,7 @@ impl Word {
         pair(self, other) || pair(other, self)
     }
 
-    /// Says whether it is a mark between clauses.
+    /// Says whether the word is a mark between clauses.
     pub fn is_mark(&self) -> bool {
         matches!(self.kind, WordKind::Mark(_))
     }

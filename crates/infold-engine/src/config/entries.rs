@@ -8,14 +8,14 @@ use super::{
 };
 use crate::profile::{KeepRecent, Origin, Setting, Settings};
 
-/// One value of the effective configuration; a secret is only said to be set.
+/// One value of the effective configuration; of a secret only whether it is set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigEntry {
-    /// The key, with the sections it is in.
+    /// The key, with its sections.
     pub key: String,
     /// The value; null if it is not set.
     pub value: Value,
-    /// Where it was set.
+    /// The place where it was set.
     pub origin: Origin,
 }
 
@@ -150,7 +150,7 @@ impl EntryList {
         self.shown(key, set, |value| value.clone().into());
     }
 
-    /// Lists a value in a form of its own, if it is set.
+    /// Lists a value in a custom form, if it is set.
     fn shown<T>(&mut self, key: &str, set: &Option<Setting<T>>, show: impl Fn(&T) -> Value) {
         if let Some(set) = set {
             self.push(key, show(&set.value), &set.origin);

@@ -78,7 +78,7 @@ pub(super) fn apply(config: &mut Config, reader: &mut ConfigReader<'_>) {
         }
     }
     for (api, variable) in ADDRESS_VARIABLES {
-        // One that is no address is told by who uses it: other commands need none.
+        // An invalid address is reported when it is used: other commands do not need it.
         let address = |text: &str| match api {
             "ollama" => Some(ollama_address(text)),
             _ => Some(text.to_owned()),
@@ -98,7 +98,8 @@ pub(super) fn apply(config: &mut Config, reader: &mut ConfigReader<'_>) {
 }
 
 impl Config {
-    /// Forgets the addresses that the environment names. A proxy does: they are its own, for the clients that are started beside it.
+    /// Drops the addresses from the environment. The proxy does this, because they are its own: they are set for the
+    /// clients that are started beside it.
     pub fn forget_environment_addresses(&mut self) {
         self.addresses.clear();
         for provider in &mut self.llm.providers {

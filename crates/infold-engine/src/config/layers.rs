@@ -7,15 +7,15 @@ use super::yaml::{self, LineProblem, YamlKind, YamlNode};
 use super::{Config, environment, sections};
 use crate::profile::Origin;
 
-/// One file of a configuration, as it was read.
+/// One file of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigSource<'a> {
     /// The name that messages show.
     pub file: &'a str,
     /// The text of the file.
     pub text: &'a str,
-    /// Whether all keys count. Without trust only those do that run no command, choose no
-    /// provider and no directory, and no variables are filled in.
+    /// Whether all keys apply. Without trust only keys apply that run no command, choose no provider and no directory,
+    /// and variables are not expanded.
     pub trusted: bool,
 }
 
@@ -90,7 +90,7 @@ impl Config {
     }
 }
 
-/// Merges all files into one tree, and takes out of each what it may not set.
+/// Merges all files into one tree, without the keys that a file may not set.
 fn merge(
     layers: &[ConfigSource<'_>],
 ) -> Result<(Option<YamlNode>, Vec<RestrictedKey>), LineProblem> {
@@ -133,7 +133,7 @@ fn drop_keys_of_moved_providers(below: &mut YamlNode, top: &mut YamlNode) {
     }
 }
 
-/// Keeps redaction on: a project's file, trusted or not, does not switch off what the user switched on.
+/// Keeps redaction on: a project's file, trusted or not, cannot switch off the user's redaction.
 fn keep_redacting(below: &mut YamlNode, top: &mut YamlNode) {
     let is = |node: &YamlNode, word: &str| matches!(&node.kind, YamlKind::Scalar { text, .. } if text == word);
     let redact = below.get_mut("redact");

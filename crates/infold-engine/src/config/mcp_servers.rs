@@ -9,36 +9,36 @@ use crate::profile::{Origin, Setting};
 /// An MCP server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpServerConfig {
-    /// Its name.
+    /// The server's name.
     pub name: String,
-    /// How it is reached.
+    /// The transport.
     pub access: McpAccess,
-    /// How many seconds it may take to start, and for one call.
+    /// The time limit in seconds for starting the server, and for one call.
     pub timeout: Option<Setting<u64>>,
-    /// Where it was set.
+    /// The place where it was set.
     pub origin: Origin,
 }
 
-/// How an MCP server is reached.
+/// The transport of an MCP server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum McpAccess {
     /// A process.
     Command {
-        /// How it is started.
+        /// The command that starts it.
         command: McpCommand,
         /// Variables of its environment.
         env: Vec<(String, Secret)>,
     },
     /// Streamable HTTP.
     Http {
-        /// Its address.
+        /// The server's address.
         url: String,
         /// Headers of every request.
         headers: Vec<(String, Secret)>,
     },
 }
 
-/// How a server is started.
+/// The command that starts a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum McpCommand {
     /// A command line, which is split as a shell does.

@@ -1,8 +1,8 @@
-//! Errors of a configuration, with the line they are on.
+//! Errors of a configuration, with their lines.
 
 use crate::profile::Origin;
 
-/// A problem of a configuration, and where it is.
+/// A problem of a configuration, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {problem}")]
 pub struct ConfigError {
@@ -21,7 +21,7 @@ pub enum ConfigProblem {
     /// The text is larger than any configuration.
     #[error("this is too large or too deeply nested for a configuration")]
     TooLarge,
-    /// A key that stands twice in one mapping.
+    /// A key that occurs twice in one mapping.
     #[error("`{key}` was set before, on line {first}")]
     Twice {
         /// The key.
@@ -38,13 +38,13 @@ pub enum ConfigProblem {
         place: String,
         /// The valid key that looks most like it.
         nearest: Option<String>,
-        /// All that are valid.
+        /// All valid names.
         valid: Vec<String>,
     },
-    /// A value that is not what the key takes.
+    /// A value that the key does not accept.
     #[error("`{key}` takes {expected}, not {found}{}", instead(.nearest.as_deref(), &[]))]
     Value {
-        /// The key, with the sections it is in.
+        /// The key, with its sections.
         key: String,
         /// The values it takes.
         expected: String,
@@ -53,10 +53,10 @@ pub enum ConfigProblem {
         /// The valid value that looks most like it.
         nearest: Option<String>,
     },
-    /// A policy for tools that names what does not exist, or contradicts itself.
+    /// A policy for tools that names unknown tools, or contradicts itself.
     #[error("`{key}`: {what}")]
     Policy {
-        /// The key, with the sections it is in.
+        /// The key, with its sections.
         key: String,
         /// The problem.
         what: String,
@@ -78,7 +78,7 @@ fn instead(nearest: Option<&str>, valid: &[String]) -> String {
 }
 
 impl ConfigProblem {
-    /// Returns what a person can do about the problem.
+    /// Returns the hint for the problem.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ConfigProblem::Syntax(_) => {
@@ -105,7 +105,7 @@ pub fn nearest<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) -> Option
     (distance <= name.len().div_ceil(3)).then(|| best.to_owned())
 }
 
-/// Counts the characters that must be changed, added, left out or swapped with the next to make `a` of `b`.
+/// Returns the edit distance: changed, added, removed and swapped characters.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
     for i in 0..=a.len() {

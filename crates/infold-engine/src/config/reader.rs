@@ -1,4 +1,4 @@
-//! Reads typed values out of a tree of YAML nodes; goes on after an error, to find them all.
+//! Reads typed values out of a tree of YAML nodes; continues after an error, to find them all.
 
 use super::ConfigSource;
 use super::problem::{ConfigError, ConfigProblem, nearest};
@@ -103,7 +103,7 @@ impl<'a> ConfigReader<'a> {
         self.report(member.line, problem);
     }
 
-    /// Returns a scalar with its variables filled in; none if it is null.
+    /// Returns a scalar with its variables expanded; `None` if it is null.
     pub fn scalar(&mut self, key: &str, node: &YamlNode, expected: &str) -> Option<Scalar> {
         let YamlKind::Scalar { text, is_plain } = &node.kind else {
             self.report(node.line, value_problem(key, expected, written(node)));
@@ -250,7 +250,7 @@ pub(super) fn value_problem(key: &str, expected: &str, found: String) -> ConfigP
     }
 }
 
-/// Returns a value as it was written: never what a variable holds, which may be a key.
+/// Returns a value as it was written: never the value of a variable, which may be a key.
 fn written(node: &YamlNode) -> String {
     match &node.kind {
         YamlKind::Scalar { text, is_plain } => {

@@ -6,9 +6,9 @@ use super::yaml::{YamlKind, YamlNode};
 /// A key that counts only in a file that the user trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestrictedKey {
-    /// The key, with the sections it is in.
+    /// The key, with its sections.
     pub key: String,
-    /// The value as written: variables are not filled in, and a secret is only said to be set.
+    /// The value as written: variables are not expanded, and a secret is not shown.
     pub value: String,
     /// The line of the value, counted from 1.
     pub line: usize,
@@ -34,7 +34,7 @@ pub(super) fn restrict(root: &mut YamlNode, below: Option<&YamlNode>) -> Vec<Res
     restriction.removed
 }
 
-/// How far an untrusted file may set a key.
+/// The extent to which an untrusted file may set a key.
 enum TrustRule {
     /// Set it.
     Open,
@@ -169,8 +169,8 @@ impl Restriction<'_> {
     }
 }
 
-/// Says whether a value is false, or could be. All others stay: the reader takes `true` and refuses the
-/// rest, since ignoring `yes` would leave off what the file means to switch on.
+/// Says whether a value is or could be false. All others stay: the reader takes `true` and refuses the rest, since
+/// ignoring `yes` would leave off a setting that the file means to switch on.
 fn may_switch_off(node: &YamlNode) -> bool {
     let says_no = |text: &str| text == "false" || text.contains("${");
     node.is_null() || matches!(&node.kind, YamlKind::Scalar { text, .. } if says_no(text))

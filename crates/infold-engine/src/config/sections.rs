@@ -47,7 +47,7 @@ pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &Ya
         config.layers.transitions.start_at(phase);
     }
     replace(&mut config.redact, top.boolean("redact"));
-    // `serve` comes last: it names providers, which may stand behind it.
+    // `serve` is read last, because it names providers that may be defined after it.
     if let Some(member) = top.get("serve") {
         read_serve(config, top.reader, &member.value);
     }
@@ -388,7 +388,7 @@ fn read_models(config: &mut Config, reader: &mut ConfigReader<'_>, node: &YamlNo
     }
 }
 
-/// Reads prices. A cache price left out is that of plain input; the others must be known.
+/// Reads prices. A missing cache price is that of plain input; the others are required.
 fn read_prices(
     reader: &mut ConfigReader<'_>,
     path: &str,

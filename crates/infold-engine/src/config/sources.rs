@@ -14,16 +14,16 @@ pub struct SourcesConfig {
     pub gitlab: SourceConfig,
 }
 
-/// One server that tasks are fetched from.
+/// A server that tasks are fetched from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceConfig {
     /// The address, if it is not the public service.
     pub base_url: Option<Setting<String>>,
     /// The repositories, as `owner/name`.
     pub repos: Vec<Setting<String>>,
-    /// What has this label is fetched.
+    /// Issues with this label are fetched.
     pub label: Option<Setting<String>>,
-    /// The label of what is in the queue.
+    /// The label of issues that are in the queue.
     pub taken_label: Option<Setting<String>>,
     /// The label of a completed task.
     pub done_label: Option<Setting<String>>,

@@ -1,6 +1,6 @@
 //! Numbers of tokens or bytes as people write them.
 
-/// Parses a number such as 8000, 32k or 1.5m; none if it is not one, or not above zero.
+/// Parses a positive number such as 8000, 32k or 1.5m; `None` for anything else.
 pub fn parse(text: &str) -> Option<u64> {
     let lower = text.trim().to_lowercase().replace('_', "");
     let (digits, unit) = match lower.char_indices().next_back() {

@@ -15,7 +15,7 @@ use crate::profile::Origin;
 pub struct ToolsConfig {
     /// The policy.
     pub policy: Arc<Policy>,
-    /// Where it was set.
+    /// The place where it was set.
     pub origin: Origin,
 }
 

@@ -8,34 +8,35 @@ use super::sections::{TOKENS, directory};
 use super::yaml::YamlNode;
 use crate::profile::Setting;
 
-/// How tasks are carried out, and where they stop.
+/// The settings for carrying out tasks, and their limits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkConfig {
-    /// How often the model is called for a task.
+    /// The most model calls for a task.
     pub max_steps: Option<Setting<u64>>,
-    /// How many tokens a task may use.
+    /// The most tokens of a task.
     pub max_tokens: Option<Setting<u64>>,
-    /// How many dollars a task may cost.
+    /// The highest cost of a task in dollars.
     pub max_cost: Option<Setting<f64>>,
-    /// How many minutes a task may take from when it was first started.
+    /// The most minutes of a task from its first start.
     pub max_minutes: Option<Setting<u64>>,
-    /// How many tokens of a tool's output the model is shown.
+    /// The most tokens of a tool's output that the model is shown.
     pub result_tokens: Option<Setting<u64>>,
     /// Whether the model may run commands in the workspace.
     pub commands: Option<Setting<bool>>,
-    /// Whether the files of the workspace are kept before the first step and after each that may have changed them.
+    /// Whether snapshots of the workspace are taken before the first step and after each step that may have changed
+    /// files.
     pub checkpoints: Option<Setting<bool>>,
     /// The workspace of tasks that name none.
     pub workspace: Option<Setting<PathBuf>>,
     /// The system prompt, instead of the built-in one.
     pub system_prompt: Option<Setting<String>>,
-    /// How many tasks a worker carries out at a time.
+    /// The number of tasks that a worker carries out at a time.
     pub concurrency: Option<Setting<u64>>,
-    /// How many tasks of one user are carried out at a time.
+    /// The number of tasks of one user that are carried out at a time.
     pub per_user: Option<Setting<u64>>,
-    /// How often a task is tried that does not go on, before it has failed.
+    /// The number of attempts without progress before a task has failed.
     pub max_attempts: Option<Setting<u64>>,
-    /// How many seconds pass before the second attempt; each further one waits twice as long.
+    /// The seconds before the second attempt; each further one waits twice as long.
     pub retry_seconds: Option<Setting<u64>>,
     /// After how many seconds without a sign of life another worker takes a task.
     pub lease_seconds: Option<Setting<u64>>,
@@ -43,7 +44,7 @@ pub struct WorkConfig {
 
 const KEYS: &str = "max_steps max_tokens max_cost max_minutes result_tokens commands checkpoints workspace system_prompt concurrency per_user max_attempts retry_seconds lease_seconds";
 
-/// No attempt waits longer.
+/// The longest wait before an attempt.
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(600);
 
 pub(super) fn read(reader: &mut ConfigReader<'_>, node: &YamlNode) -> WorkConfig {
@@ -85,22 +86,22 @@ pub(super) fn read(reader: &mut ConfigReader<'_>, node: &YamlNode) -> WorkConfig
 }
 
 impl WorkConfig {
-    /// How often the model is called for a task.
+    /// Returns the most model calls for a task.
     pub fn max_steps(&self) -> u64 {
         or(&self.max_steps, 200)
     }
 
-    /// Whether the files of the workspace are kept.
+    /// Returns whether snapshots of the workspace are taken.
     pub fn checkpoints(&self) -> bool {
         self.checkpoints.as_ref().is_none_or(|set| set.value)
     }
 
-    /// How many tasks a worker carries out at a time.
+    /// Returns the number of tasks that a worker carries out at a time.
     pub fn concurrency(&self) -> usize {
         or(&self.concurrency, 1) as usize
     }
 
-    /// How often a task is tried that does not go on.
+    /// Returns the number of attempts without progress before a task has failed.
     pub fn max_attempts(&self) -> u32 {
         u32::try_from(or(&self.max_attempts, 5)).unwrap_or(u32::MAX)
     }
@@ -110,7 +111,7 @@ impl WorkConfig {
         Duration::from_secs(or(&self.lease_seconds, 60))
     }
 
-    /// How long to wait after so many attempts.
+    /// Returns the wait after this number of attempts.
     pub fn retry_wait(&self, attempts: u32) -> Duration {
         let first = Duration::from_secs(or(&self.retry_seconds, 5));
         let doubled = first.saturating_mul(1 << attempts.saturating_sub(1).min(16));

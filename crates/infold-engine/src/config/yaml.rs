@@ -21,7 +21,7 @@ pub(crate) struct FileLine {
 pub(crate) struct YamlNode {
     pub line: FileLine,
     pub kind: YamlKind,
-    /// How many nodes it consists of, itself among them; a long text counts as several.
+    /// The number of nodes in the subtree, itself included; a long text counts as several.
     size: usize,
 }
 
@@ -47,18 +47,18 @@ pub(crate) struct YamlMember {
 /// A problem of the text itself, and its line.
 pub(crate) type LineProblem = (FileLine, ConfigProblem);
 
-/// No configuration is larger; a larger one is a mistake or an attack. An alias counts as all that
+/// The limit of nodes in a configuration; a larger one is a mistake or an attack. An alias counts with all nodes that
 /// it stands for, which bounds aliases of aliases.
 const MAX_NODES: usize = 20_000;
 const MAX_DEPTH: usize = 32;
 const MAX_BYTES: usize = 1 << 20;
-/// A text counts as one more node for each so many bytes, so that copies of a long one are bounded too.
+/// The bytes of a text that count as one more node, so that copies of a long text are bounded too.
 const BYTES_PER_NODE: usize = 64;
 
-/// How large a document may be.
+/// The limits of a document.
 #[derive(Clone, Copy)]
 pub(crate) struct YamlLimits {
-    /// In nodes; an alias counts as all that it stands for, and a long text as several.
+    /// The limit of nodes; an alias counts with all nodes that it stands for, and a long text as several.
     pub nodes: usize,
     /// In bytes.
     pub bytes: usize,
@@ -73,7 +73,7 @@ pub(crate) fn parse(text: &str, file: usize) -> Result<Option<YamlNode>, LinePro
     parse_within(text, file, limits)
 }
 
-/// As [`parse`], within limits of the caller's.
+/// Like [`parse`], with the caller's limits.
 pub(crate) fn parse_within(
     text: &str,
     file: usize,
@@ -149,8 +149,7 @@ impl YamlNode {
         }
     }
 
-    /// Puts `top` over this: mappings are merged key by key, all else is replaced. Null replaces
-    /// nothing.
+    /// Merges `top` over this tree: mappings are merged key by key, all else is replaced. Null replaces nothing.
     pub fn overlay(&mut self, top: YamlNode) {
         if top.is_null() {
             return;

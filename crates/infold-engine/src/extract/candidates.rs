@@ -13,18 +13,18 @@ use crate::sentence;
 /// A sentence that may be quoted.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The message it stands in.
+    /// The message of the sentence.
     pub seq: u64,
-    /// The kind of text it stands in.
+    /// The kind of text of the sentence.
     pub origin: MentionOrigin,
     pub text: Box<str>,
-    /// Whether it decides, concludes or explains.
+    /// Whether the sentence decides, concludes or explains.
     pub decides: bool,
-    /// Whether it is of the last reply before the user wrote again.
+    /// Whether the sentence is in the last reply before the user's next message.
     pub is_final: bool,
 }
 
-/// All sentences that may be quoted; when there are too many, the weaker ones of the older half are forgotten.
+/// All sentences that may be quoted; if there are too many, the weaker ones of the older half are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct CandidatePool {
     /// The sentences in the order of the messages.
@@ -36,7 +36,7 @@ pub struct CandidatePool {
 
 const MAX_POOL_BYTES: usize = 3 << 19;
 const MAX_CANDIDATES: usize = 16_000;
-/// Shorter sentences tell nothing by themselves, longer ones are data.
+/// Shorter sentences have no content of their own, longer ones are data.
 const MIN_SENTENCE_BYTES: usize = 12;
 const MAX_SENTENCE_BYTES: usize = 420;
 /// A reply with more sentences is a document.
@@ -78,7 +78,7 @@ impl CandidatePool {
         self.thin(words);
     }
 
-    /// Ends a turn: the last reply is final, and what it proposed is forgotten if the user rejects it.
+    /// Ends a turn: the last reply is final, and its proposals are dropped if the user rejects them.
     pub fn end_turn(&mut self, is_rejection: bool) {
         let start = self.turn.min(self.all.len());
         let last = self.all[start..]
@@ -101,7 +101,7 @@ impl CandidatePool {
         self.turn = self.all.len();
     }
 
-    /// Says of each sentence whether a later one gives the same name another value, or says the same.
+    /// Returns for each sentence whether a later one gives the same name another value, or has the same content.
     pub fn obsolete(&self) -> Vec<bool> {
         let mut valued: HashSet<&str> = HashSet::new();
         let mut texts: HashSet<&str> = HashSet::new();

@@ -1,6 +1,6 @@
 //! Reads from shell commands which files they show or remove.
 
-/// Returns the one file that a command only shows: `sed -n 1,20p a.rs`, `cd x && grep foo a.rs | head`.
+/// Returns the file of a command that only shows that file: `sed -n 1,20p a.rs`, `cd x && grep foo a.rs | head`.
 pub fn viewed_file(command: &str) -> Option<String> {
     const TOOLS: [&str; 9] = [
         "cat", "sed", "head", "tail", "grep", "rg", "nl", "less", "bat",

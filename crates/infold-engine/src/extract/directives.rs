@@ -6,18 +6,18 @@ use super::word_lists::{
 };
 use crate::sentence::is_wide;
 
-/// How firmly a sentence directs what to do.
+/// The strength of a sentence's instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Directive {
-    /// Not at all.
+    /// No instruction.
     None,
-    /// It says what is wanted or preferred.
+    /// A wish or preference.
     Wish,
-    /// It says what must or must not be.
+    /// A requirement or prohibition.
     Demand,
 }
 
-/// Returns how firmly a sentence directs what to do.
+/// Returns the strength of a sentence's instruction.
 pub fn read_directive(sentence: &str) -> Directive {
     let small = sentence.to_lowercase().replace('’', "'");
     if sentence.chars().any(is_wide) {
@@ -40,7 +40,7 @@ pub fn read_directive(sentence: &str) -> Directive {
     }
 }
 
-/// Says whether a sentence takes back or changes what was said before.
+/// Says whether a sentence revokes or changes an earlier statement.
 pub fn is_correction(sentence: &str) -> bool {
     let small = sentence.to_lowercase().replace('’', "'");
     if sentence.chars().any(is_wide) {

@@ -16,7 +16,7 @@ pub struct OpenErrors {
 /// An error and the command or file that failed.
 struct FailedCommand {
     line: CitedText,
-    /// The command without what surrounds it, or the file.
+    /// The essential part of the command, or the file.
     of: String,
 }
 
@@ -60,7 +60,7 @@ impl OpenErrors {
     }
 }
 
-/// Returns what a command runs, without a change of directory before and without pipes behind.
+/// Returns the program part of a command, without a change of directory before and without pipes behind.
 fn program(command: &str) -> &str {
     let mut rest = command.trim();
     while let Some((first, then)) = rest.split_once("&&") {

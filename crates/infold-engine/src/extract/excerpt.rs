@@ -46,7 +46,7 @@ fn ends_as_sentence(text: &str) -> bool {
     text.ends_with(['.', '!', '?', '。', '！', '？'])
 }
 
-/// Says of each sentence whether it is part of pasted data: several lines in a row that are no sentences.
+/// Returns for each sentence whether it is part of pasted data: several adjacent lines that are no sentences.
 fn find_pasted(sentences: &[&str]) -> Vec<bool> {
     const MIN_PASTED_LINES: usize = 4;
     let is_line = |text: &&str| {
@@ -67,7 +67,7 @@ fn find_pasted(sentences: &[&str]) -> Vec<bool> {
     out
 }
 
-/// Returns the sentences of a text that tell most, in at most `max_bytes`; `[…]` marks omissions.
+/// Returns the most informative sentences of a text, in at most `max_bytes`; `[…]` marks omissions.
 pub fn select_sentences(text: &str, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
         return text.to_owned();
@@ -94,7 +94,7 @@ pub fn select_sentences(text: &str, max_bytes: usize) -> String {
     let mut order: Vec<usize> = (0..sentences.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(worths[*at]));
     let mut room = max_bytes;
-    // A little of pasted data shows what it is.
+    // A few lines of pasted data show its kind.
     let mut data_room = max_bytes / 8;
     let mut chosen: Vec<usize> = Vec::new();
     for at in order {
@@ -157,7 +157,7 @@ pub fn cut_middle(text: &str, max_bytes: usize) -> String {
     let room = max_bytes.saturating_sub(GAP.len() + 2);
     let front = text.floor_char_boundary(room * 3 / 4);
     let back = text.ceil_char_boundary(text.len() - room / 4);
-    // Words are kept whole where there are words.
+    // Words are not cut, if the text has spaces.
     let space = text[..front].rfind(char::is_whitespace);
     let front = space.filter(|at| at * 2 > front).unwrap_or(front);
     let space = text[back..].find(char::is_whitespace);

@@ -1,4 +1,4 @@
-//! Stores what was collected in a file, so that the next fold of a task reads only newer messages.
+//! Stores the collected facts in a file, so that the next fold of a task reads only newer messages.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
@@ -34,7 +34,7 @@ impl ExtractedFacts {
         writer.finish()
     }
 
-    /// Reads facts; none if they are damaged or of another version.
+    /// Reads facts; `None` if they are damaged or of another version.
     pub fn read(bytes: &[u8]) -> Option<ExtractedFacts> {
         let body = bytes.strip_prefix(HEADER)?;
         let (mut rest, sum) = body.split_last_chunk()?;

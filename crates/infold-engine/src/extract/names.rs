@@ -28,16 +28,17 @@ impl MentionOrigin {
     }
 }
 
-/// How firmly a name belongs to a target. A firmer affinity, or an equal later one, replaces another.
+/// The strength of the association between a name and a target. A stronger affinity, or an equal later one, replaces
+/// another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Affinity {
-    /// It was said while the target was worked on.
+    /// The name was mentioned while the target was worked on.
     Nearby,
-    /// It occurs in the output of a command.
+    /// The name occurs in the output of a command.
     Output,
-    /// It occurs in a file or in the arguments of a call.
+    /// The name occurs in a file or in the arguments of a call.
     Content,
-    /// It was written there.
+    /// The name was written there.
     Written,
 }
 
@@ -51,18 +52,18 @@ pub struct NameRecord {
     pub home: Option<(TargetId, Affinity)>,
 }
 
-/// How often messages mention something: in all, and lately.
+/// The weight of mentions: in all, and recent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mentions {
     /// All mentions, weighted by origin.
     total: f32,
-    /// The same, each counting half as much after every [`HALF_LIFE_MESSAGES`].
+    /// The same sum, in which each mention counts half as much after every [`HALF_LIFE_MESSAGES`].
     recent: f32,
     /// The message it was last counted for.
     last: u64,
     /// The origins it was counted for in that message, as bits.
     origins: u8,
-    /// Whether a user or a model ever used it.
+    /// Whether a user or a model ever used the name.
     is_spoken: bool,
 }
 
@@ -110,7 +111,7 @@ fn decay(messages: f64) -> f64 {
     0.5_f64.powf(messages / HALF_LIFE_MESSAGES)
 }
 
-/// All references that were mentioned; the less likely half is forgotten when there are too many.
+/// All mentioned references; the less likely half is dropped if there are too many.
 #[derive(Default)]
 pub struct NameTable {
     known: HashMap<Box<str>, NameRecord>,
@@ -160,7 +161,7 @@ impl NameTable {
         self.known.capacity() * each + self.known.keys().map(|text| text.len() + 16).sum::<usize>()
     }
 
-    /// Returns those most likely to be used again, the likeliest first.
+    /// Returns the references most likely to be used again, the likeliest first.
     pub fn ranked(&self, max_names: usize) -> Vec<(&str, &NameRecord)> {
         let mut all: Vec<(f64, &str, &NameRecord)> = self
             .known
@@ -222,8 +223,8 @@ pub fn is_plausible(text: &str) -> bool {
     plausibility(text, false) >= 0.5
 }
 
-/// Returns how likely a reference is the name of something: bare numbers in outputs are mostly sizes and line numbers,
-/// hyphens and capitals also make ordinary words, and names of a standard library tell nothing of a project.
+/// Returns how likely a reference is a name: bare numbers in outputs are mostly sizes and line numbers, hyphens and
+/// capitals also make ordinary words, and names of a standard library are not specific to a project.
 fn plausibility(text: &str, spoken: bool) -> f64 {
     let bytes = text.as_bytes();
     let all = |class: fn(&u8) -> bool| bytes.iter().all(class);
@@ -235,7 +236,7 @@ fn plausibility(text: &str, spoken: bool) -> f64 {
             (false, false) => 0.25,
         };
     }
-    // Dates and versions tell more than bare numbers.
+    // Dates and versions are more specific than bare numbers.
     if !bytes.iter().any(u8::is_ascii_alphabetic) {
         return if spoken { 0.9 } else { 0.5 };
     }

@@ -39,7 +39,7 @@ pub fn outline(text: &str) -> String {
     out
 }
 
-/// Returns the most frequent names of a text; of equals the one that comes first.
+/// Returns the most frequent names of a text; among equals the first.
 fn frequent_names(text: &str) -> Vec<&str> {
     let mut counts: HashMap<&str, (u32, usize)> = HashMap::new();
     references::for_each(text, |name| {

@@ -12,20 +12,20 @@ use crate::sentence;
 pub struct Requests {
     /// The first request of all.
     pub first: Option<CitedText>,
-    /// The requests that are kept, the oldest first.
+    /// The collected requests, the oldest first.
     pub all: VecDeque<CitedText>,
     bytes: usize,
 }
 
 /// The newest request is kept whole up to this length.
 const MAX_NEWEST_BYTES: usize = 64 << 10;
-/// Of an older request the sentences that tell most are kept within this length.
+/// The length limit of an older request, of which the most informative sentences are kept.
 const MAX_OLDER_BYTES: usize = 6_000;
 /// The length of all requests together.
 const MAX_REQUESTS_BYTES: usize = 1 << 20;
 
 impl Requests {
-    /// Adds what a person typed. Of very many the first and the newest are kept.
+    /// Adds a text that a person typed. Of very many the first and the newest are kept.
     pub fn push(&mut self, seq: u64, text: &str) {
         let text = mark_cuts(text);
         let text = text.as_str();
@@ -72,7 +72,7 @@ impl Requests {
     }
 }
 
-/// Says whether what a person typed rejects what was proposed before it.
+/// Says whether a text that a person typed rejects the proposal before it.
 pub fn is_rejection(text: &str) -> bool {
     let mut first = "";
     sentence::for_each(text, |sentence| {

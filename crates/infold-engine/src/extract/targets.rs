@@ -1,4 +1,4 @@
-//! Targets of calls: files, commands and others, with the last action on each and how it ended.
+//! Targets of calls: files, commands and others, with the last action on each and its outcome.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ pub enum TargetKind {
     Call,
 }
 
-/// An action on a file; later ones tell more.
+/// An action on a file; later variants are more informative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileAction {
     Mentioned,
@@ -53,7 +53,7 @@ pub struct CallTarget {
     pub key: Box<str>,
     /// The last change; reading a changed file does not retarget it.
     pub action: FileAction,
-    /// How often it was changed or run.
+    /// The number of times that it was changed or run.
     pub times: u32,
     /// The message of that action.
     pub seq: u64,
@@ -61,7 +61,7 @@ pub struct CallTarget {
     pub last: u64,
     /// The state before the last action.
     before: PastAction,
-    /// How the last action ended.
+    /// The outcome of the last action.
     pub ending: Option<ToolOutcome>,
     /// The message with that result.
     pub ended: Option<u64>,
@@ -75,7 +75,7 @@ struct PastAction {
     seq: u64,
 }
 
-/// All targets; the less interesting half is forgotten when there are too many.
+/// All targets; the less interesting half is dropped if there are too many.
 #[derive(Default)]
 pub struct TargetTable {
     ids: HashMap<(TargetKind, Box<str>), TargetId>,

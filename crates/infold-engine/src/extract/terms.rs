@@ -39,7 +39,7 @@ impl Hasher for TermHasher {
 
 const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
-/// Shorter words of scripts with spaces tell little.
+/// Shorter words of scripts with spaces are not informative.
 const MIN_WORD_CHARS: usize = 3;
 /// Longer ones are data.
 const MAX_WORD_CHARS: usize = 40;
@@ -71,7 +71,7 @@ pub fn for_each(text: &str, mut found: impl FnMut(Option<TermHash>)) {
 struct WordHash {
     hash: u64,
     chars: usize,
-    /// The character before, if it is of a script without spaces.
+    /// The previous character, if it is of a script without spaces.
     wide: Option<char>,
 }
 
@@ -134,7 +134,7 @@ pub fn pair(first: TermHash, second: TermHash) -> TermHash {
     (first.rotate_left(17) ^ second).wrapping_mul(FNV_PRIME)
 }
 
-/// All terms of the messages; when there are too many, the half that is less likely to be used again is forgotten.
+/// All terms of the messages; if there are too many, the half that is less likely to be used again is dropped.
 #[derive(Clone, Debug, Default)]
 pub struct TermTable {
     terms: TermMap<Mentions>,

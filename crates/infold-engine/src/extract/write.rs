@@ -18,7 +18,7 @@ use coverage::{Coverage, RankedContent};
 pub use forms::SummaryForm;
 pub(crate) use lists::LOOSE_NAMES;
 
-/// Shares of the budget in percent; later sections may use what earlier ones leave.
+/// Shares of the budget in percent; later sections may use the rest of earlier ones.
 const SYSTEM_PERCENT: usize = 6;
 const OPEN_WORK_PERCENT: usize = 6;
 const ERRORS_PERCENT: usize = 4;
@@ -60,8 +60,8 @@ impl Extract {
         fitted(budget, |room| self.compose(&sources, form, room))
     }
 
-    /// Writes certain facts (files, commands, todos, names) to append to a `summary` by a model, without what it says
-    /// already; empty if it says everything.
+    /// Writes certain facts (files, commands, todos, names) to append to a `summary` by a model, without those in it;
+    /// empty if it has them all.
     pub fn lists(&self, summary: &str, budget: usize) -> String {
         let sources = RankedContent::of(self);
         fitted(budget, |room| {
@@ -174,7 +174,7 @@ impl<'a> SummaryWriter<'a> {
         forms::join(order, &self.sections)
     }
 
-    /// Returns the tokens of a heading, if it is not there yet.
+    /// Returns the tokens of a heading, if it is not written yet.
     fn heading_cost(&self, heading: &'static str) -> usize {
         if self.sections.contains_key(heading) {
             0

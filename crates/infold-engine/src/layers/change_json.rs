@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::nearest_field;
 use crate::config::nearest;
 
-/// Reads changes, such as `[{"op":"add","field":"facts","item":"…"}]`; returns what is wrong with them.
+/// Reads changes, such as `[{"op":"add","field":"facts","item":"…"}]`; fails with a description of the error.
 pub fn read_changes(changes: Option<&Value>) -> Result<Vec<Change>, String> {
     let list = changes.and_then(Value::as_array);
     let list = list.filter(|list| !list.is_empty());
@@ -94,7 +94,7 @@ fn unknown_field(name: &str) -> String {
     }
 }
 
-/// Reads an item: a text, or an object with `text` and what is known of it.
+/// Reads an item: a text, or an object with `text` and its attributes.
 fn read_item(field: Field, item: &Value) -> Result<LayerItem, String> {
     let mut read = match item {
         Value::String(text) => LayerItem::new(text),
@@ -155,7 +155,7 @@ pub fn state_json(state: &LayerState, field: Option<Field>) -> Value {
     Value::Object(fields.collect())
 }
 
-/// Returns an item on one line, with what is known of it.
+/// Returns an item with its attributes on one line.
 pub fn item_line(item: &LayerItem) -> String {
     let attributes = item.attributes.iter();
     let mut details: Vec<String> = attributes
@@ -183,7 +183,7 @@ fn item_json(item: &LayerItem) -> Value {
     object.into()
 }
 
-/// Returns a document and what became of each item, for scripts.
+/// Returns a document and the result for each item, for scripts.
 pub fn built_json(built: &Built) -> Value {
     let items: Vec<Value> = built.decisions.iter().map(decision_json).collect();
     json!({

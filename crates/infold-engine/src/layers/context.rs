@@ -11,7 +11,7 @@ use super::{VectorSource, fill, read_state};
 use crate::config::LayersConfig;
 use crate::extract::select_sentences;
 
-/// How the document of a task is to be built.
+/// The settings for building the document of a task.
 pub struct ContextRequest<'a> {
     /// The tokens that it may take.
     pub max_tokens: u64,
@@ -21,7 +21,7 @@ pub struct ContextRequest<'a> {
     pub config: &'a LayersConfig,
 }
 
-/// Why there is no document.
+/// The reason that there is no document.
 #[derive(Debug, thiserror::Error)]
 pub enum ContextError {
     /// The limit is too small.
@@ -32,7 +32,7 @@ pub enum ContextError {
     Log(#[from] LogError),
 }
 
-/// Builds the document of a task: what was set, and what follows from its log. Of embeddings only those that are kept are used.
+/// Builds the document of a task from the entries that were set and from its log. Uses only cached embeddings.
 pub fn build_context(
     log: &Log,
     shown: &Shown,
@@ -81,21 +81,21 @@ fn build_state(
     build(state, &by_embeddings)
 }
 
-/// The parts of a document, by where they stand in a request.
+/// The parts of a document, by their place in a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestContext {
-    /// What seldom changes, behind the system prompt.
+    /// The part that seldom changes, behind the system prompt.
     pub stable: Option<String>,
-    /// What changes, at the end of the last message.
+    /// The part that changes, at the end of the last message.
     pub changing: Option<String>,
-    /// All of it, at the end of the last message, where nothing can follow the system prompt.
+    /// All of it, at the end of the last message, if nothing can follow the system prompt.
     pub whole: Option<String>,
 }
 
-/// Builds what a request shows of a task's state; none if it has no state.
+/// Builds the part of a task's state for a request; `None` if it has no state.
 ///
-/// Only what was set is shown: turns, summaries and results of tools stand in the request already. Nobody is asked for
-/// embeddings: those that are kept are used.
+/// Only entries that were set are shown: turns, summaries and results of tools are in the request already. No
+/// embeddings are requested; only cached ones are used.
 pub fn request_context(
     log: &Log,
     request: &ContextRequest<'_>,
@@ -103,7 +103,7 @@ pub fn request_context(
     request_context_with(log, request, &mut VectorSource::cached())
 }
 
-/// Builds what a request shows of a task's state, with embeddings from `source` if they are configured.
+/// Builds the part of a task's state for a request, with embeddings from `source` if they are configured.
 pub fn request_context_with(
     log: &Log,
     request: &ContextRequest<'_>,
@@ -130,8 +130,8 @@ pub fn shows_context(shown: &Shown) -> bool {
     shown.all_recalls().any(|(_, recall)| recall.is_context())
 }
 
-/// Shows what changes of a state at the end of the last message, unless the view shows the same already. Returns the event that
-/// shows it; none if there is nothing new, or no place for it.
+/// Adds the changing part of a state to the end of the last message, unless the view shows the same already. Returns
+/// the event that records it; `None` if there is nothing new, or no place for it.
 pub fn show_changing(writer: &mut Writer, text: Option<&str>) -> Result<Option<EventId>, LogError> {
     let log = writer.log();
     let recalls = log.state().shown().all_recalls();
@@ -147,7 +147,7 @@ pub fn show_changing(writer: &mut Writer, text: Option<&str>) -> Result<Option<E
     let empty = format!("{CONTEXT_HEAD}{CONTEXT_TAIL}");
     let text = match (text, &before) {
         (Some(text), _) => text,
-        // What was shown before no longer holds.
+        // The context that was shown before no longer holds.
         (None, Some(_)) => &empty,
         (None, None) => return Ok(None),
     };
@@ -157,7 +157,7 @@ pub fn show_changing(writer: &mut Writer, text: Option<&str>) -> Result<Option<E
     writer.show_context(text)
 }
 
-/// Shortens a text to a number of tokens by leaving out the sentences that tell least; `[…]` marks omissions.
+/// Shortens a text to a number of tokens by leaving out the least informative sentences; `[…]` marks omissions.
 pub fn condense_text(text: &str, max_tokens: u64) -> Option<String> {
     // About four bytes to a token in English, fewer in other scripts: halved until it fits.
     let mut bytes = usize::try_from(max_tokens.saturating_mul(4)).ok()?;

@@ -1,4 +1,5 @@
-//! What of a layered state fills itself from the log: the last turns, summaries, what tools returned, failures, the plan.
+//! The parts of a layered state that are derived from the log: the last turns, summaries, tool results, failures, the
+//! plan.
 
 use infold_layers::{Attribute, Field, LayerItem, LayerState};
 use infold_log::{Cause, EventId, Past as _, Role, Seq, Shown};
@@ -7,20 +8,20 @@ use infold_wire::tool_action::{MessageAction, Todo, TodoState, ToolAction, messa
 use infold_wire::tool_use::{RecordedResult, tool_calls, tool_results};
 use infold_wire::{Message, append_words};
 
-/// So many messages are looked through, from the end.
+/// The number of messages from the end that are searched.
 const MAX_MESSAGES: u64 = 400;
 /// Larger messages are passed over.
 const MAX_MESSAGE_BYTES: u64 = 1 << 20;
-/// So many results of tools are observations,
+/// The number of tool results that become observations.
 const MAX_OBSERVATIONS: usize = 20;
-/// and so many of those that failed are failures.
+/// The number of failed tool results that become failures.
 const MAX_FAILURES: usize = 5;
 /// More of a result is not shown.
 const MAX_OBSERVATION_BYTES: usize = 4000;
 /// More of a turn is not shown.
 const MAX_TURN_BYTES: usize = 4000;
 
-/// What was found on the way back from the end, newest first.
+/// The items found by reading the log backwards, newest first.
 #[derive(Default)]
 struct DerivedItems {
     turns: Vec<LayerItem>,
@@ -31,7 +32,8 @@ struct DerivedItems {
     pending: Vec<(RecordedResult, u64)>,
 }
 
-/// Adds what follows from the log to a state: at most `turns` of the last turns, summaries in force, results of tools.
+/// Adds the derived entries of the log to a state: at most `turns` of the last turns, summaries in force, results of
+/// tools.
 pub fn fill(
     state: &mut LayerState,
     log: &Log,
@@ -118,7 +120,7 @@ impl DerivedItems {
             .with(Attribute::Tool, tool)
             .with(Attribute::Timestamp, iso(time));
         item.time = Some(time);
-        // Each result is shown once: the last that failed as failures, all others as observations.
+        // Each result is shown once: the last failed ones as failures, all others as observations.
         if result.failed && self.failures.len() < MAX_FAILURES {
             self.failures.push(item);
         } else if self.observations.len() < MAX_OBSERVATIONS {

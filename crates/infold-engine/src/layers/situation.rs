@@ -1,4 +1,4 @@
-//! Where a task stands by its layered state, for the policy for tools.
+//! The situation of a task by its layered state, for the policy for tools.
 
 use infold_layers::{Field, LayerState};
 use infold_log::Shown;
@@ -7,10 +7,10 @@ use infold_tools::SituationChange;
 
 use super::read_state;
 
-/// A task is urgent if its deadline is so many milliseconds away, or has passed.
+/// A task is urgent if its deadline is at most this many milliseconds away, or has passed.
 const URGENT_MILLIS: u64 = 3_600_000;
 
-/// Returns what the state of a task says of its situation; nothing if it has no state. `now` is in milliseconds since 1970.
+/// Returns the situation of a task by its state; empty if it has no state. `now` is in milliseconds since 1970.
 pub fn task_situation(log: &Log, shown: &Shown, now: u64) -> Result<SituationChange, LogError> {
     if shown.state_changes().last.is_none() {
         return Ok(SituationChange::default());

@@ -16,19 +16,19 @@ const LIMITS: YamlLimits = YamlLimits {
     bytes: 48 << 20,
 };
 
-/// Why a state file cannot be read.
+/// The reason that a state file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct StateFileError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The description of the error.
     pub problem: String,
-    /// What may have been meant.
+    /// The name that may have been meant.
     pub nearest: Option<String>,
 }
 
-/// Reads a state file: the changes that set what it names; what it does not name stays.
+/// Reads a state file as changes that set the named fields; other fields stay.
 pub fn read_state_file(text: &str) -> Result<Vec<Change>, StateFileError> {
     let parsed = parse_within(text, 0, LIMITS);
     let root = parsed.map_err(|(line, problem)| error(line.line, problem.to_string()))?;

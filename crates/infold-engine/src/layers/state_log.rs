@@ -7,10 +7,10 @@ use infold_log::{EventId, Shown};
 use infold_store::{Log, LogError, StateAuthor, StateLine, What, Writer};
 use infold_wire::Json;
 
-/// A base is written after at least so many changes.
+/// The number of changes after which a base is written.
 const MIN_CHANGES_BETWEEN_BASES: usize = 64;
 
-/// Why the state could not be changed.
+/// The reason that the state could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The change cannot be made.
@@ -47,7 +47,7 @@ pub fn change_state(
         state.apply_within(change, author, transitions)?;
     }
     let whole = encode_changes(&read.state.to_changes());
-    // So the bytes that are read for a state stay in proportion to it, and those written, too.
+    // This keeps the bytes read for a state in proportion to it, and also the bytes written.
     let is_due = read.changes >= MIN_CHANGES_BETWEEN_BASES && read.bytes > whole.len();
     let author = match author {
         Author::Person => StateAuthor::Person,
@@ -66,7 +66,7 @@ pub fn state_in_force(log: &Log) -> Result<Option<LayerState>, LogError> {
     }
 }
 
-/// Puts a state in force again after a client went back to where it was another one. It is no step for `undo`.
+/// Restores a state after a client went back to a message with another one. It is no step for `undo`.
 pub fn keep_state(writer: &mut Writer, state: &LayerState) -> Result<(), LogError> {
     let log = writer.log();
     let now = read_state(log, log.state().shown())?;
@@ -99,7 +99,7 @@ fn read(log: &Log, shown: &Shown) -> Result<ReadState, LogError> {
     {
         next = line.previous;
         bytes += line.changes.len();
-        // A base holds what was undone since, so that it counts only where nothing before it was.
+        // A base includes changes that were undone later, so it counts only if none before it was undone.
         if first_undone.is_none_or(|undone| id <= *undone) {
             base = line.base.take();
         }
@@ -118,7 +118,7 @@ fn read(log: &Log, shown: &Shown) -> Result<ReadState, LogError> {
     for text in texts {
         let decoded = Json::parse(text.as_bytes()).ok().and_then(decode_changes);
         for change in decoded.unwrap_or_default() {
-            // What was checked when it was made may no longer fit, once an earlier change is undone: it is passed over.
+            // A change that was valid when it was made may no longer fit once an earlier change is undone: skip it.
             let _ = state.replay(&change);
         }
     }

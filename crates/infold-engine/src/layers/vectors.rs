@@ -7,9 +7,9 @@ use infold_store::{Log, TextVectors};
 
 use crate::config::{LayersConfig, RelevanceMethod};
 
-/// So many texts are asked for with one request,
+/// The number of texts in one request.
 const MAX_BATCH_TEXTS: usize = 128;
-/// and so many bytes.
+/// The bytes of the texts in one request.
 const MAX_BATCH_BYTES: usize = 256 << 10;
 /// More of a text is not looked at: models read some thousand tokens.
 const MAX_TEXT_BYTES: usize = 8000;
@@ -19,21 +19,21 @@ const MAX_TEXTS: usize = 4096;
 /// Asks a provider for a vector of each text; an error is a text for people.
 pub type Embed<'a> = dyn Fn(&[&str]) -> Result<Vec<Vec<f32>>, String> + 'a;
 
-/// Where vectors come from, and why there are none.
+/// The source of vectors, and the reason if there are none.
 #[derive(Default)]
 pub struct VectorSource<'a> {
     embed: Option<&'a Embed<'a>>,
-    /// Why relevance is by words although embeddings are configured.
+    /// The reason that relevance is by words although embeddings are configured.
     pub problem: Option<String>,
 }
 
 impl<'a> VectorSource<'a> {
-    /// Takes vectors that are kept, and asks nobody.
+    /// Returns a source of cached vectors, which makes no requests.
     pub fn cached() -> VectorSource<'a> {
         VectorSource::default()
     }
 
-    /// Asks for vectors that are not kept.
+    /// Returns a source that requests the vectors that are not cached.
     pub fn asking(embed: &'a Embed<'a>) -> VectorSource<'a> {
         VectorSource {
             embed: Some(embed),
@@ -42,11 +42,11 @@ impl<'a> VectorSource<'a> {
     }
 }
 
-/// How well each text of a state matches its goal.
+/// The score of each text of a state against its goal.
 pub(super) struct VectorScores(HashMap<String, f64>);
 
 impl VectorScores {
-    /// Returns the scores of texts; those that are not known match nothing.
+    /// Returns the scores of texts; those without a vector match nothing.
     pub fn of(&self, texts: &[&str]) -> Vec<f64> {
         let score = |text: &&str| self.0.get(shortened(text)).copied().unwrap_or(0.0);
         texts.iter().map(score).collect()
@@ -106,7 +106,7 @@ fn scores(
     if !asked.is_empty() {
         let embed = embed.ok_or("the vectors of some items are not known yet")?;
         let fetched = fetch(&asked, model, embed, &mut vectors);
-        // What came before an error is kept, so that the next build has less to ask for.
+        // Vectors that arrived before an error are cached, so that the next build requests fewer.
         log.keep_text_vectors(&vectors);
         fetched?;
     }

@@ -10,39 +10,39 @@ use crate::{Profile, Strategy};
 /// The aim of a pass: how much room there is, and how to make it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aim {
-    /// How much of the window a view may fill.
+    /// The part of the window that a view may fill.
     pub budget: Budget,
-    /// The strategy: what to keep and how the stand-in looks.
+    /// The strategy: the messages to keep and the form of the stand-in.
     pub strategy: Strategy,
     /// This many of the newest messages stay at least, as long as they fit.
     pub keep: u64,
-    /// How large a summary may be against what it replaces.
+    /// The largest size of a summary relative to the messages that it replaces.
     pub ratio: f64,
-    /// How many tokens a summary has at most, as counted, instead of what the window has room for.
+    /// The most tokens of a summary, as counted, instead of the room in the window.
     pub summary: Option<u64>,
     /// Tokens of the model for each counted one.
     pub factor: f64,
     /// The size of tools and instructions, which are sent beside the view.
     pub frame: Size,
-    /// The model, so that usage reported for another one is not taken for its own.
+    /// The model, so that usage reported for another one is ignored.
     pub model: Option<String>,
     /// The prompt for a summarizer.
     pub prompt: Option<String>,
-    /// Who asked for the pass.
+    /// The trigger of the pass.
     pub trigger: Trigger,
     /// Fold even if it is not due.
     pub forced: bool,
-    /// Only a summarizer that costs nothing is used, unless a person asked for the pass.
+    /// Only a free summarizer is used, unless a person requested the pass.
     pub free_only: bool,
     /// If all else does not help, show only head and tail of the last round's tool results.
     pub clips: bool,
-    /// How much may be recalled for a request (see [`crate::recall`]); none if nothing is.
+    /// The limits of recall for a request (see [`crate::recall`]); `None` if it is off.
     pub recall: Option<RecallLimits>,
-    /// The tool that the request offers for opening hidden messages, which stand-ins then name; none if it offers none.
+    /// The tool in the request for opening hidden messages, which stand-ins then name; `None` if there is none.
     pub recall_tool: Option<String>,
 }
 
-/// How many of the newest messages stay, whatever share the strategy keeps, as long as they fit.
+/// The number of the newest messages that stay as long as they fit, whatever share the strategy keeps.
 const MIN_KEPT_MESSAGES: u64 = 3;
 
 impl Aim {

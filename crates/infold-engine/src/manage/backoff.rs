@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Aim, ManageError};
 use crate::{ManageOutcome, PassAction, SkipReason};
 
-/// How many events are searched for the last pass.
+/// The number of events that are searched for the last pass.
 const MAX_SEARCHED_EVENTS: u64 = 1_000;
 
 /// By which share of the window the view must have grown before a pass is tried again.

@@ -12,24 +12,24 @@ use crate::PassAction;
 /// The share of the window that a summary gets at least, if tool results of the last round can be clipped for it.
 const MIN_SUMMARY_SHARE: f64 = 0.15;
 
-/// How many counted tokens of a tool result stay at least.
+/// The fewest counted tokens that remain of a tool result.
 const MIN_CLIPPED_TOKENS: u64 = 96;
 
 /// A tool result of the last round.
 struct Clippable {
     seq: Seq,
     part: u32,
-    /// Its size as it came.
+    /// The original size.
     whole: Size,
-    /// Its tokens as it is shown.
+    /// The tokens in the view.
     tokens: u64,
-    /// The mask that it is shown as.
+    /// The mask that it has in the view.
     mask: Option<EventId>,
 }
 
 impl Pass<'_> {
-    /// Shows only head and tail of the largest tool results of the last round, so much of each that
-    /// the view fits. Messages of the user and calls stay as they are.
+    /// Reduces the largest tool results of the last round to head and tail, until the view fits. Messages of the user
+    /// and calls stay unchanged.
     pub(super) fn clip(&mut self, executor: &mut Executor<'_>) -> Result<(), ManageError> {
         let results = clippable(executor.log(), executor.state())?;
         match level(&results, self.excess(&results)) {
@@ -38,13 +38,13 @@ impl Pass<'_> {
         }
     }
 
-    /// Clips tool results of the last round that would leave next to no room for a summary of all before them.
+    /// Clips tool results of the last round that would leave hardly any room for a summary of the messages before them.
     pub(super) fn make_room(&mut self, executor: &mut Executor<'_>) -> Result<(), ManageError> {
         let floor = FloorSize::of(executor.state(), executor.log())?;
         let fixed = self.scale.size(floor.total()).tokens;
         let wanted = self.least_summary();
         let excess = (fixed + wanted).saturating_sub(self.aim.budget.allow());
-        // Clipping the last round does not shrink what must stay beside it.
+        // Clipping the last round does not shrink the other messages that must stay.
         let last = self.scale.part(floor.last.tokens);
         if excess == 0 || last < wanted {
             return Ok(());
@@ -108,7 +108,7 @@ impl Pass<'_> {
     }
 }
 
-/// Returns what clipping could free, as counted.
+/// Returns the tokens that clipping could free, as counted.
 pub(super) fn gain(log: &Log, state: &State) -> Result<Size, LogError> {
     let mut gain = Size::default();
     for result in clippable(log, state)? {
@@ -120,8 +120,7 @@ pub(super) fn gain(log: &Log, state: &State) -> Result<Size, LogError> {
     Ok(gain)
 }
 
-/// Returns the size that no tool result may exceed so that together they have `excess` tokens less;
-/// none if they cannot.
+/// Returns the size limit for tool results that reduces them by `excess` tokens in total; `None` if there is none.
 fn level(results: &[Clippable], excess: u64) -> Option<u64> {
     let tokens = || results.iter().map(|result| result.tokens);
     let freed = |level: u64| -> u64 { tokens().map(|size| size.saturating_sub(level)).sum() };

@@ -1,4 +1,4 @@
-//! The condense step of a pass: has a summary written, checks it, and folds what it covers behind it.
+//! The condense step of a pass: gets a summary, checks it, and folds the messages that it covers.
 
 use infold_log::plan::{self, FloorSize, Keep};
 use infold_log::steer::Cover;
@@ -16,10 +16,10 @@ use crate::strategy::{KeepPolicy, StandIn};
 use crate::summarizer::{Extractive, Summarizer, SummarizerError, SummaryRequest};
 use crate::{PassAction, PassStep};
 
-/// A shorter summary tells nothing.
+/// Shorter summaries are not useful.
 const MIN_SUMMARY_TOKENS: u64 = 96;
 
-/// The messages that are shown instead of those that are folded.
+/// The messages that are shown instead of the folded ones.
 type StandInText = Vec<(Role, String)>;
 
 impl Pass<'_> {
@@ -36,7 +36,7 @@ impl Pass<'_> {
             return Ok(());
         };
         let draft = self.draft(executor, cover, tail, summarizer);
-        // Usage is recorded even if no summary came of it.
+        // Usage is recorded even without a summary.
         for usage in std::mem::take(&mut self.spent) {
             executor.usage(usage)?;
         }
@@ -57,7 +57,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Has a summary written; none if none is smaller than what it replaces.
+    /// Gets a summary; `None` if none is smaller than the messages that it replaces.
     fn draft(
         &mut self,
         executor: &Executor<'_>,
@@ -84,7 +84,7 @@ impl Pass<'_> {
         }))
     }
 
-    /// Chooses what to fold, and where the tail begins.
+    /// Chooses the messages to fold, and the beginning of the tail.
     fn choose_cover(&self, executor: &Executor<'_>) -> Result<Option<(Cover, Seq)>, ManageError> {
         let (aim, scale) = (self.aim, self.scale);
         let floor = FloorSize::of(executor.state(), executor.log())?;
@@ -129,7 +129,7 @@ impl Pass<'_> {
         let target = self.limit_by_bytes(self.outcome.target.tokens);
         let rest = self.scale.part(rest) + self.aim.frame.tokens;
         let window = self.limit_by_bytes(self.budget.room());
-        // If the last round exceeds the target, others follow soon: until then a summary may exceed it, too.
+        // If the last round exceeds the target, further rounds follow soon: until then a summary may exceed it, too.
         let least = self
             .limit_by_bytes(self.aim.budget.allow())
             .saturating_sub(rest);
@@ -168,7 +168,7 @@ impl Pass<'_> {
                 }
             }
         }
-        // A shorter one may still be smaller than what it replaces.
+        // A shorter one may still be smaller than the messages that it replaces.
         let form = self.aim.strategy.form;
         let heading = match form {
             SummaryForm::Sections => self.heading(folded),
@@ -177,7 +177,7 @@ impl Pass<'_> {
         for budget in [budget, budget / 2, budget / 4] {
             let budget = budget.max(MIN_SUMMARY_TOKENS) as usize;
             let text = folded.extract.write_as(form, budget);
-            // It quotes messages literally, so there is nothing to check.
+            // Its quotations are literal, so there is nothing to check.
             if let Ok(stand_in) = self.compose_stand_in(executor, folded, &heading, (&text, "")) {
                 return Ok(Some((Extractive.name(), stand_in)));
             }
@@ -280,7 +280,7 @@ impl Pass<'_> {
         heading_for(folded.cover.span, folded.cover.messages, tool)
     }
 
-    /// Composes the stand-in of a summary; refuses one that is empty or would not make the view smaller.
+    /// Composes the stand-in of a summary; refuses an empty one, or one that would not make the view smaller.
     fn compose_stand_in(
         &self,
         executor: &Executor<'_>,
@@ -294,7 +294,7 @@ impl Pass<'_> {
         let form = self.aim.strategy.stand_in;
         let stand_in = form.compose(heading, text.trim(), below);
         let summary = stand_in_tokens(&stand_in);
-        // A stand-in that saves little would be replaced again and again.
+        // A stand-in that saves little would be replaced repeatedly.
         if summary > folded.leaves - folded.leaves / 4 {
             return Err(SummarizerError::Larger {
                 summary,
@@ -336,7 +336,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Returns a fold over `asked`, or over what `manage` would condense, with a given text.
+    /// Returns a fold over `asked`, or over the messages that `manage` would condense, with a given text.
     pub fn given(
         log: &Log,
         aim: &Aim,
@@ -370,7 +370,7 @@ impl Draft {
         Ok(Some(draft.with_summary(text, aim)))
     }
 
-    /// Returns the summary without what surrounds it.
+    /// Returns the summary without heading and attached text.
     pub fn summary(&self) -> &str {
         StandIn::summary(&self.stand_in)
     }
@@ -385,10 +385,10 @@ impl Draft {
     }
 }
 
-/// Has a summary written of `asked`, or of what `manage` would condense, without changing the view; its usage is
+/// Gets a summary of `asked`, or of the messages that `manage` would condense, without changing the view; its usage is
 /// recorded.
 ///
-/// None if there is nothing to condense, or no summary is smaller than what it replaces.
+/// `None` if there is nothing to condense, or no summary is smaller than the messages that it replaces.
 pub fn draft(
     writer: &mut Writer,
     aim: &Aim,

@@ -10,7 +10,7 @@ use crate::extract::outline;
 pub enum Executor<'a> {
     /// Appends events.
     Writes(&'a mut Writer),
-    /// Only computes the state that the events would lead to.
+    /// Only computes the state after the events.
     Simulates {
         /// The log.
         log: &'a Log,
@@ -28,7 +28,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Returns the state that the steps so far led to.
+    /// Returns the state after the steps so far.
     pub fn state(&self) -> &State {
         match self {
             Executor::Writes(writer) => writer.log().state(),

@@ -1,4 +1,4 @@
-//! Reads from the log what a fold will stand for.
+//! Reads the messages that a fold will replace from the log.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use crate::extract::Extract;
 use crate::extract::facts::ExtractedFacts;
 use crate::strategy::StandIn;
 
-/// How often one pass calls a summarizer at most.
+/// The most summarizer calls of one pass.
 pub const MAX_CHUNKS: usize = 16;
 
-/// Facts of fewer bytes of messages than this are not kept: reading the messages again is fast enough.
+/// The bytes of messages from which on facts are stored: fewer messages are read again fast enough.
 const MIN_KEPT_BYTES: u64 = 4 << 20;
 
-/// The messages that a fold will stand for, read once.
+/// The messages that a fold will replace, read once.
 pub struct FoldSource {
     pub cover: Cover,
     /// The visible part of it, as runs of seqs.
@@ -29,13 +29,13 @@ pub struct FoldSource {
     pub extract: Extract,
     /// Tokens that leave the view, as counted.
     pub leaves: u64,
-    /// Tokens of all messages that it stands for, those behind earlier folds included.
+    /// The tokens of all replaced messages, those behind earlier folds included.
     pub original: u64,
 }
 
 impl FoldSource {
-    /// Reads all messages that a fold will stand for: those behind earlier folds too, so that no
-    /// summary is written from a summary.
+    /// Reads all messages that a fold will replace: those behind earlier folds too, so that no summary is written from
+    /// a summary.
     pub fn read(executor: &Executor<'_>, cover: Cover) -> Result<FoldSource, LogError> {
         let (log, state) = (executor.log(), executor.state());
         let mut runs = Vec::new();
@@ -147,7 +147,7 @@ impl FoldSource {
     }
 }
 
-/// Returns the messages that are shown as they came beside a fold: those before and behind it, and those it spares.
+/// Returns the messages that stay visible beside a fold: those before and behind it, and those it spares.
 fn staying(executor: &Executor<'_>, cover: &Cover, spared: &BTreeSet<Seq>) -> Vec<Span> {
     let mut out: Vec<Span> = spared.iter().copied().map(Span::one).collect();
     for item in executor.state().shown().items() {
@@ -160,7 +160,7 @@ fn staying(executor: &Executor<'_>, cover: &Cover, spared: &BTreeSet<Seq>) -> Ve
     out
 }
 
-/// Returns what was collected for an earlier fold of the same messages, and the messages that were not read then.
+/// Returns the facts collected for an earlier fold of the same messages, and the messages that were not read then.
 fn collected(log: &Log, covered: &[Span]) -> (Extract, Vec<Span>) {
     let facts = log.facts().and_then(|bytes| ExtractedFacts::read(&bytes));
     let known = facts.and_then(|facts| Some((facts.rest(covered)?, facts.extract)));

@@ -10,10 +10,10 @@ use infold_wire::{Message, PartKind};
 use super::{Executor, MARKER_TOKENS, ManageError, Pass};
 use crate::PassAction;
 
-/// How much masking must free to be worth it.
+/// The size that masking must free to be worth it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaskGain {
-    /// All that is needed: else a summary is written anyway, and the prefix changes twice.
+    /// All that is needed: otherwise a summary is written as well, and the prefix changes twice.
     Enough,
     /// Any amount.
     Some,
@@ -105,9 +105,9 @@ pub(super) struct MaskablePart<'a> {
     pub index: u32,
     pub kind: PartKind,
     pub bytes: &'a [u8],
-    /// Its size as it came.
+    /// The original size.
     pub size: Size,
-    /// The mask that it is shown as.
+    /// The mask that it has in the view.
     pub mask: Option<Mask>,
 }
 

@@ -13,10 +13,10 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Measures the view as it is now.
+    /// Measures the current view.
     ///
-    /// While the view only grew since the provider reported its size, that report counts,
-    /// and only the messages since are estimated.
+    /// While the view only grew since the provider reported its size, that report is used, and only the messages since
+    /// are estimated.
     pub fn now(log: &Log, aim: &Aim) -> Result<(Scale, Size), LogError> {
         let mut scale = Scale {
             factor: aim.factor,

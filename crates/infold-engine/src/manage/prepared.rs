@@ -8,7 +8,7 @@ use super::condense::drafted;
 use super::{Aim, Draft, ManageError};
 use crate::Summarizer;
 
-/// A fold that was drafted from a log as it was, and is applied when it is needed.
+/// A fold that was drafted from an earlier state of the log, and is applied when it is needed.
 #[derive(Debug)]
 pub struct PreparedFold {
     draft: Draft,
@@ -16,7 +16,7 @@ pub struct PreparedFold {
     last_change: u64,
 }
 
-/// Writes a summary of what `manage` would condense, from a log that is only read.
+/// Writes a summary of the messages that `manage` would condense, from a log that is only read.
 ///
 /// Also returns the usage of its calls, for the writer of the log to record.
 pub fn prepare(

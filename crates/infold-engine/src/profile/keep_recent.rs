@@ -1,13 +1,13 @@
-//! How much of the newest part of a conversation is kept as it is.
+//! The newest part of a conversation that is kept unchanged.
 
 use std::fmt;
 
-/// How much of the newest part of a conversation is kept.
+/// The newest part of a conversation that is kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeepRecent {
     /// This many messages, widened to rounds.
     Messages(u32),
-    /// This share, more than 0 and less than 1; the strategy says of what.
+    /// A share between 0 and 1; the strategy defines of what.
     Share(f64),
 }
 

@@ -1,21 +1,21 @@
-//! One layer of settings, and where each value was set.
+//! One layer of settings, with the place where each value was set.
 
 use std::fmt;
 
 use super::KeepRecent;
 
-/// One layer of settings; a value that is missing is left to the next layer.
+/// One layer of settings; missing values are taken from the next layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// How many tokens a request may hold.
+    /// The most tokens of a request.
     pub window: Option<Setting<u64>>,
     /// When to start folding, as written: see [`Threshold::inherit`](super::Threshold::inherit).
     pub threshold: Option<Setting<f64>>,
     /// Whether to fold at the threshold automatically.
     pub auto: Option<Setting<bool>>,
-    /// How much of the newest part to keep.
+    /// The newest part of a conversation that is kept.
     pub keep: Option<Setting<KeepRecent>>,
-    /// How large a summary may be against what it replaces.
+    /// The largest size of a summary relative to the messages that it replaces.
     pub ratio: Option<Setting<f64>>,
     /// The model that writes summaries.
     pub condense_model: Option<Setting<String>>,
@@ -23,7 +23,7 @@ pub struct Settings {
     pub prompt: Option<Setting<String>>,
     /// The name of the strategy.
     pub strategy: Option<Setting<String>>,
-    /// How many tokens a reply is asked to have at most.
+    /// The requested limit of a reply in tokens.
     pub max_tokens: Option<Setting<u64>>,
 }
 
@@ -32,11 +32,11 @@ pub struct Settings {
 pub struct Setting<T> {
     /// The value.
     pub value: T,
-    /// Where it was set.
+    /// The place where it was set.
     pub origin: Origin,
 }
 
-/// Where a value was set.
+/// The place where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// In the call: a flag of the command.
@@ -54,7 +54,7 @@ pub enum Origin {
     Table(String),
     /// By a strategy of this name.
     Strategy(String),
-    /// Nowhere: it is the built-in default.
+    /// The built-in default.
     Default,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How full the window may be before folding starts: 5 to 100 percent.
+/// The fill level of the window at which folding starts: 5 to 100 percent.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Threshold(f64);
 

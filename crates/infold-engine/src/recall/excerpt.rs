@@ -4,21 +4,22 @@ use infold_wire::tokens::{self, Encoding};
 
 use super::source::SourceText;
 
-/// A longer line is cut around what it mentions.
+/// A longer line is cut around the mentioned name.
 const MAX_LINE_BYTES: usize = 400;
-/// How many lines around a mention are of use.
+/// The number of useful lines around a mention.
 const CONTEXT_LINES: usize = 3;
-/// How many, if only a call names it: the model did not ask.
+/// The number of lines if only a call names it, because the model did not ask.
 const CALL_CONTEXT_LINES: usize = 1;
-/// How many lines with names are taken, if all of them say something about the same names.
+/// The number of lines with names that are taken, if all of them say something about the same names.
 const SAME_ANCHORS: usize = 2;
-/// What stands where lines were left out.
+/// The mark for omitted lines.
 const CUT: &str = "[…]";
 
-/// Returns the lines that say something about what is named, with lines around them as far as `room` tokens go; none if nothing fits.
+/// Returns the lines that say something about the names, with surrounding lines up to `room` tokens; `None` if nothing
+/// fits.
 ///
-/// Lines about names that no line before them is about come first into the room, then the other lines that hold one, then those nearest to
-/// them; what is shown stays in the order of the message, and every cut is marked.
+/// Lines about names that no line before them is about are added first, then the other lines with a name, then those
+/// nearest to them; the excerpt stays in the order of the message, and every cut is marked.
 pub(super) fn excerpt_lines(source: &SourceText, room: u64) -> Option<String> {
     let lines: Vec<&str> = source.text.lines().collect();
     let mut chosen: Vec<Option<String>> = vec![None; lines.len()];
@@ -49,7 +50,7 @@ pub(super) fn excerpt_lines(source: &SourceText, room: u64) -> Option<String> {
     };
     'context: for distance in 1..=most {
         for anchor in &anchors {
-            // What follows a mention says more about it than what stands before.
+            // The lines after a mention say more about it than the lines before.
             let near = [anchor.checked_add(distance), anchor.checked_sub(distance)];
             for at in near.into_iter().flatten().filter(|at| *at < lines.len()) {
                 if !choose(at, &mut left) {
@@ -61,7 +62,8 @@ pub(super) fn excerpt_lines(source: &SourceText, room: u64) -> Option<String> {
     join(&lines, &chosen)
 }
 
-/// Returns the lines with names in the order in which they are taken: each adds statements about names that those before it lack.
+/// Returns the lines with names in the order in which they are added: each has statements about names that those before
+/// it lack.
 fn mention_order(source: &SourceText) -> Vec<usize> {
     let lines = &source.lines;
     let same = if source.is_typed { SAME_ANCHORS } else { 1 };
@@ -69,7 +71,7 @@ fn mention_order(source: &SourceText) -> Vec<usize> {
     let mut order = Vec::new();
     let mut done = 0_u64;
     if left.is_empty() && source.about != 0 {
-        // The result of a call about what is named: its beginning.
+        // The beginning of a result, if the call is about the names.
         left.extend((!lines.is_empty()).then_some(0));
     }
     while let Some(best) = (0..left.len()).max_by_key(|at| {
@@ -120,7 +122,7 @@ fn join(lines: &[&str], chosen: &[Option<String>]) -> Option<String> {
     Some(out.trim_end().to_owned())
 }
 
-/// Cuts a long line around the first name in it. What follows a name says more about it than what stands before.
+/// Cuts a long line around the first name in it. The text behind a name says more about it than the text before.
 fn shortened(line: &str, first: usize) -> String {
     if line.len() <= MAX_LINE_BYTES {
         return line.to_owned();

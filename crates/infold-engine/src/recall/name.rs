@@ -1,18 +1,18 @@
-//! What a request names: references, and in the user's words also quotations, names in any script and rare words.
+//! The names in a request: references, and in the user's words also quotations, names in any script and rare words.
 
 use infold_wire::terms::{Language, is_stop_word};
 
 use crate::references;
 
-/// How many things a request names at most: more are a document, not a question.
+/// The most names in a request: a text with more is a document, not a question.
 pub(super) const MAX_NAMES: usize = 64;
-/// How many of them are references.
+/// The most references among them.
 const MAX_REFERENCES: usize = 40;
 /// A reference that more messages mention does not say which of them is meant.
 pub(super) const MAX_PLACES: usize = 24;
 /// A plain word or a name without structure has to be rarer.
 const MAX_WORD_PLACES: usize = 6;
-/// Shorter numbers stand everywhere.
+/// Shorter numbers are too common.
 const MIN_NUMBER_DIGITS: usize = 5;
 /// A text with more words is no question; its plain words are not looked up.
 const MAX_QUESTION_WORDS: usize = 80;
@@ -22,11 +22,11 @@ const MAX_QUOTED_BYTES: usize = 80;
 /// Something that a request names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
-    /// As it was written.
+    /// The name as it was written.
     pub text: String,
-    /// As it is compared (see [`normal`]).
+    /// The normal form for comparisons (see [`normal`]).
     pub form: String,
-    /// Whether it alone says what is meant: a plain word does not.
+    /// Whether the name is specific enough by itself: a plain word is not.
     pub is_strong: bool,
     /// Whether the user typed it.
     pub is_typed: bool,
@@ -48,7 +48,7 @@ impl NameList {
         references::for_each(text, |reference| self.add_reference(reference));
     }
 
-    /// Adds what the user's words name.
+    /// Adds the names in the user's words.
     pub fn add_typed(&mut self, text: &str) {
         self.is_typed = true;
         references::for_each(text, |reference| self.add_reference(reference));
@@ -125,14 +125,14 @@ pub(super) fn normal(text: &str) -> String {
     text.to_lowercase().replace('\\', "/")
 }
 
-/// Returns where a form stands in a normal text as a whole word.
+/// Returns the place of a form as a whole word in a normal text.
 pub(super) fn find_form(text: &str, form: &str) -> Option<usize> {
     let is_word =
         |c: Option<char>| c.is_some_and(|c| c == '_' || c.is_alphanumeric() && !is_unspaced(c));
     let mut from = 0;
     while let Some(at) = text[from..].find(form).map(|at| from + at) {
         let end = at + form.len();
-        // What touches a name of a script without spaces is not a part of it for sure.
+        // Letters next to a name in a script without spaces need not belong to the same word.
         let parts_before =
             form.starts_with(is_unspaced) || !is_word(text[..at].chars().next_back());
         let parts_after = form.ends_with(is_unspaced) || !is_word(text[end..].chars().next());
@@ -144,7 +144,7 @@ pub(super) fn find_form(text: &str, form: &str) -> Option<usize> {
     None
 }
 
-/// Returns what stands in quotation marks and has a space in it; single words in quotes are references.
+/// Returns the quotations with a space in a text; single words in quotes are references.
 fn quotations(text: &str) -> Vec<&str> {
     const MARKS: [(char, char); 8] = [
         ('"', '"'),
@@ -203,7 +203,7 @@ impl NameWord<'_> {
                 .any(|language| is_stop_word(&lower, *language))
     }
 
-    /// Says whether only a space, a colon or a sign of equality stands between it and the next word.
+    /// Says whether only a space, a colon or an equals sign is between this word and the next.
     fn is_beside(&self, next: NameWord<'_>, text: &str) -> bool {
         let between = &text[self.end..next.start];
         let is_word = |word: &str| word.chars().any(char::is_alphabetic) && word.len() > 1;

@@ -1,4 +1,4 @@
-//! Finds the hidden messages that say something about what a request names.
+//! Finds the hidden messages that say something about the names in a request.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,26 +12,26 @@ use super::name::{Name, find_form, normal};
 use super::statement::{LineNames, LineOrigin};
 use super::trigger::Request;
 
-/// How many hidden messages are read for one request.
+/// The number of hidden messages that are read for one request.
 const MAX_READ: usize = 48;
 /// A call that names more writes a document.
 const MAX_CALL_NAMES: usize = 32;
 /// A plain word that no more messages mention is as good as a name.
 const MAX_SINGULAR_PLACES: usize = 2;
-/// How much of a message is read.
+/// The bytes of a message that are read.
 const MAX_SOURCE_BYTES: usize = 256 << 10;
 /// A request that names more is a document: messages that speak of most of it come first, not the newest about each.
 const MAX_QUESTION_NAMES: u32 = 4;
 
-/// A message that is read for excerpts: its lines, and what each says of the names.
+/// A message that is read for excerpts: its lines, and the names in each.
 pub(super) struct SourceText {
     pub seq: Seq,
     pub who: &'static str,
     pub text: String,
     pub lines: Vec<LineNames>,
-    /// The names of files that it is the result of a call about; its own text need not name them.
+    /// The names of files in the call whose result this message is; its own text need not contain them.
     pub about: u64,
-    /// Whether the user typed one of the names that it says something about.
+    /// Whether the user typed one of the names that the message says something about.
     pub is_typed: bool,
 }
 
@@ -67,7 +67,7 @@ impl SourceText {
         }
     }
 
-    /// Returns what it is recalled for, as the request names it.
+    /// Returns the names for which the message is recalled, as the request has them.
     pub fn reference(&self, names: &[Name]) -> String {
         let stated = self.stated();
         let named = names.iter().enumerate();
@@ -99,16 +99,16 @@ pub(super) fn whole_text(message: &Message<'_>) -> String {
     whole
 }
 
-/// What the lines of a view say of the names that a request makes.
+/// The names of a request that the lines of a view mention.
 pub(super) struct NamesInView {
     /// The names that each line says something about.
     lines: HashSet<u64>,
-    /// The names that stand anywhere, also in lists and questions.
+    /// The names that occur anywhere, also in lists and questions.
     held: u64,
 }
 
 impl NamesInView {
-    /// Reads the view. Of the request's own messages only the results of tools count: the others are what names them.
+    /// Reads the view. Of the request's own messages only tool results count: the others are the source of the names.
     pub fn read(log: &Log, request: &Request) -> Result<NamesInView, LogError> {
         let mut out = NamesInView {
             lines: HashSet::new(),
@@ -153,7 +153,7 @@ impl NamesInView {
     }
 }
 
-/// Says whether a message's bytes can hold one of the names: a quick look before it is parsed.
+/// Says whether a message's bytes may contain one of the names: a quick check before parsing.
 fn may_hold(bytes: &[u8], names: &[Name]) -> bool {
     let is_escaped = memchr::memmem::find(bytes, b"\\u").is_some()
         || memchr::memmem::find(bytes, b"\\\\").is_some();
@@ -186,9 +186,9 @@ pub(super) fn find(
         bits.fold(0_u64, |all, (bit, _)| all | 1 << bit)
     };
     let (strong, typed) = (bits(|name| name.is_strong), bits(|name| name.is_typed));
-    // Few messages are read: those that mention most of it, the newest of equals.
+    // Few messages are read: those with the most names, among equals the newest.
     let mut order: Vec<(Seq, u64)> = places.into_iter().collect();
-    // A plain word that stands nowhere in view and hardly anywhere else says what is meant, too.
+    // A plain word that occurs neither in view nor in many hidden messages is specific enough, too.
     let strong = strong | singular;
     let weight = |names: u64| 2 * (names & strong).count_ones() + (names & !strong).count_ones();
     order.retain(|(_, names)| weight(*names) >= 2);
@@ -197,7 +197,7 @@ pub(super) fn find(
     for (seq, names) in order.iter().take(MAX_READ) {
         if let Some(mut text) = SourceText::read(log, *seq, &request.names)? {
             let held = text.lines.iter().fold(0, |all, line| all | line.held);
-            // What the user asks for by a file's name is the file, and its text need not name it.
+            // If the user names a file, the contents of that file are wanted, and they need not repeat the name.
             text.about = if text.who == "a tool" {
                 names & !held & typed
             } else {
@@ -207,14 +207,14 @@ pub(super) fn find(
             texts.push(text);
         }
     }
-    // A document that a call writes says itself what it is about.
+    // A document that a call writes contains its own subject.
     let is_written = typed == 0 && request.names.len() > MAX_CALL_NAMES;
     let most = if is_written { most.min(1) } else { most };
     Ok(choose(texts, strong, &view, most))
 }
 
-/// Returns the hidden messages that mention what is not in view, with the names that each mentions, and the names that stand in one or two
-/// messages only.
+/// Returns the hidden messages that mention names missing in view, with the names that each mentions, and the names
+/// that occur in one or two messages only.
 fn find_places(
     log: &Log,
     request: &mut Request,
@@ -258,7 +258,8 @@ fn find_places(
     Ok((places, singular))
 }
 
-/// Returns a message, and the results of its calls if these name the thing: what a file holds does not name the file.
+/// Returns a message, and the results of its calls if these have the name: the contents of a file do not contain the
+/// file's name.
 fn with_results(
     log: &Log,
     seq: Seq,
@@ -283,7 +284,7 @@ fn with_results(
         .collect())
 }
 
-/// Chooses messages one by one: each says something about names that neither the view nor those before it do.
+/// Chooses messages one by one: each says something about names that neither the view nor those before it cover.
 fn choose(texts: Vec<SourceText>, strong: u64, view: &NamesInView, most: usize) -> Vec<SourceText> {
     let mut left = texts;
     let mut chosen: Vec<SourceText> = Vec::new();
@@ -296,7 +297,7 @@ fn choose(texts: Vec<SourceText>, strong: u64, view: &NamesInView, most: usize) 
         let is_question = all.count_ones() <= MAX_QUESTION_NAMES;
         let value = |text: &SourceText| {
             let stated = text.stated() & wanted;
-            // Two plain words have to meet in a line, and nowhere in view.
+            // Two plain words must occur in one line, and in no line in view.
             let met = text.lines.iter().map(|line| line.stated & wanted & !strong);
             let met = met.filter(|words| words.count_ones() >= 2 && !view.has(*words));
             let met = met.map(u64::count_ones).max().unwrap_or(0);

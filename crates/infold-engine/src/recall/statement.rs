@@ -1,18 +1,18 @@
-//! Tells lines that say something about a name from lines that only hold it: lists and questions.
+//! Distinguishes lines that say something about a name from lines that only contain it: lists and questions.
 
 use super::name::{Name, find_form, normal};
 use crate::extract::LOOSE_NAMES;
 
-/// Which names a line holds, and which of them it says something about; one bit for each name.
+/// The names that a line contains, and those it says something about; one bit for each name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LineNames {
     pub held: u64,
     pub stated: u64,
-    /// Where the first of them stands.
+    /// The place of the first of them.
     pub first: usize,
 }
 
-/// Who wrote a line.
+/// The author of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineOrigin {
     /// A message of the conversation.
@@ -39,7 +39,7 @@ impl LineNames {
     }
 }
 
-/// Says whether the sentence that goes on with `rest` is a question.
+/// Says whether the sentence that continues with `rest` is a question.
 fn is_asked(rest: &str) -> bool {
     let mut chars = rest.chars().peekable();
     while let Some(c) = chars.next() {
@@ -54,7 +54,7 @@ fn is_asked(rest: &str) -> bool {
     false
 }
 
-/// Says whether anything but other names of a list stands beside a name.
+/// Says whether the text around a name is more than other names of a list.
 fn says_something(line: &str, at: usize, length: usize, origin: LineOrigin) -> bool {
     if origin == LineOrigin::StandIn && list_start(line).is_some_and(|start| at >= start) {
         return false;
@@ -86,7 +86,7 @@ fn says_something(line: &str, at: usize, length: usize, origin: LineOrigin) -> b
     }
 }
 
-/// Returns where the names begin that a summary of ours lists, by themselves or behind a file, a command or a call:
+/// Returns the place where the names begin that a summary of ours lists, alone or behind a file, a command or a call:
 /// `- src/a.rs (edited [12]): name other_name`.
 fn list_start(line: &str) -> Option<usize> {
     let item = line.strip_prefix("- ")?;
@@ -122,7 +122,7 @@ fn has_another_word(before: &str, after: &str) -> bool {
     has(before) || has(after)
 }
 
-/// Counts words that are no names; what stands in brackets is a remark.
+/// Counts words that are no names, without remarks in brackets.
 fn plain_words(text: &str) -> usize {
     let mut depth = 0_u32;
     let mut out = 0;

@@ -1,4 +1,4 @@
-//! Reads what a request refers to.
+//! Reads the references in a request.
 
 use infold_log::{Item, Past as _, Role, Seq, Span, round_members};
 use infold_store::{Log, LogError};
@@ -7,7 +7,7 @@ use infold_wire::{Message, TypedTextFilter};
 
 use super::name::{Name, NameList};
 
-/// The messages that a request ends with, and what they name.
+/// The messages at the end of a request, and the names in them.
 pub(super) struct Request {
     /// The first of them.
     pub first: Seq,
@@ -15,11 +15,11 @@ pub(super) struct Request {
     pub names: Vec<Name>,
 }
 
-/// How much of the arguments of a message's calls is read: paths and names come first, texts to write after them.
+/// The bytes of a message's call arguments that are read: paths and names come first, texts to write after them.
 const MAX_ARGUMENT_BYTES: usize = 4_000;
-/// How much of what the user typed is read.
+/// The bytes of the user's typed text that are read.
 const MAX_TYPED_BYTES: usize = 16_000;
-/// How many messages since the model's last one are read.
+/// The number of messages since the model's last one that are read.
 const MAX_MESSAGES: usize = 32;
 
 /// Returns the message that may carry excerpts: the last one, if something is folded, the model did not speak last, and it
@@ -39,7 +39,8 @@ pub(super) fn carrier(log: &Log) -> Result<Option<Seq>, LogError> {
     Ok(Some(last).filter(|_| !is_answered && !is_done))
 }
 
-/// Returns what the messages since the model's last one refer to, and the calls they answer; none if nothing can be recalled.
+/// Returns the names in the messages since the model's last one, and the calls they answer; `None` if nothing can be
+/// recalled.
 pub(super) fn read(log: &Log) -> Result<Option<Request>, LogError> {
     let Some(last) = carrier(log)? else {
         return Ok(None);
@@ -53,7 +54,7 @@ pub(super) fn read(log: &Log) -> Result<Option<Request>, LogError> {
     members.sort_unstable();
     members.dedup();
     let mut names = NameList::default();
-    // What was said last matters most, if there is more than can be looked up.
+    // The newest messages matter most if there are more names than can be looked up.
     for seq in members.iter().rev() {
         let bytes = log.message(*seq)?;
         let Ok(message) = Message::read(&bytes) else {

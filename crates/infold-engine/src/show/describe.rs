@@ -6,7 +6,7 @@ use infold_store::{
 
 use crate::numbers::{count, number};
 
-/// Returns what an event did, in a few words.
+/// Describes the effect of an event in a few words.
 pub fn describe(what: &What) -> String {
     match what {
         What::Fold(fold) => format!(

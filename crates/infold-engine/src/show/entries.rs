@@ -11,15 +11,15 @@ use super::{LogSnapshot, describe, each_message};
 pub enum LogEntry<'a> {
     /// A message.
     Message {
-        /// Its number.
+        /// The message's number.
         seq: Seq,
-        /// Its record.
+        /// The message's record.
         record: Record,
-        /// Its tokens.
+        /// The message's tokens.
         tokens: u64,
-        /// Where it is, if it is not shown as it came: `in e3`, `rewound`.
+        /// The reason that it is not shown unchanged: `in e3`, `rewound`.
         place: String,
-        /// Its bytes.
+        /// The message's bytes.
         bytes: &'a [u8],
     },
     /// An event.
@@ -52,13 +52,13 @@ impl LogEntry<'_> {
 /// A message as it came, hidden or not.
 #[derive(Debug)]
 pub struct RecalledMessage<'a> {
-    /// Its number.
+    /// The message's number.
     pub seq: Seq,
-    /// Its record.
+    /// The message's record.
     pub record: Record,
-    /// Whether the view shows it as it came.
+    /// Whether the view shows it unchanged.
     pub shown: bool,
-    /// Its bytes.
+    /// The message's bytes.
     pub bytes: &'a [u8],
 }
 

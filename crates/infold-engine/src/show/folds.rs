@@ -11,13 +11,13 @@ use super::{LogSnapshot, kind};
 /// A fold, and its state.
 #[derive(Debug)]
 pub struct FoldEntry {
-    /// Its event.
+    /// The event of the fold.
     pub line: EventLine,
     /// From the first to the last message under it.
     pub span: Span,
     /// The tokens it hides.
     pub hides: u64,
-    /// The tokens of its stand-in.
+    /// The tokens of the stand-in.
     pub tokens: u64,
     /// `active`, `inactive`, or `inside e3`.
     pub status: String,
@@ -35,7 +35,7 @@ impl FoldEntry {
     }
 }
 
-/// Returns the text that the model sees in place of what a fold hides, by role.
+/// Returns the text that the model sees instead of the folded messages, by role.
 pub fn fold_texts(what: &What) -> Vec<(Role, String)> {
     match what {
         What::Fold(fold) => fold.stand_in.clone(),
@@ -63,7 +63,7 @@ pub fn fold_json(line: &EventLine) -> Value {
     })
 }
 
-/// Returns the messages of a fold, the tokens it hides and those of its stand-in; none if the event is no fold.
+/// Returns the messages of a fold, the tokens it hides and those of its stand-in; `None` if the event is no fold.
 fn sizes(what: &What) -> Option<(Span, u64, u64)> {
     match what {
         What::Fold(fold) => Some((fold.span, fold.original_tokens, fold.tokens)),

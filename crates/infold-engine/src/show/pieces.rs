@@ -12,15 +12,15 @@ use super::{LogSnapshot, kind};
 /// One entry of a view.
 #[derive(Debug)]
 pub enum ViewEntry<'a> {
-    /// A fold, and the tokens of its stand-in.
+    /// A fold, with the tokens of its stand-in.
     Fold(EventLine, u64),
     /// A message as the model sees it.
     Message {
-        /// Where it comes from.
+        /// The origin of the message.
         source: Source,
         /// Remarks: pinned, masked, late.
         note: String,
-        /// Its bytes.
+        /// The message's bytes.
         bytes: &'a [u8],
     },
 }

@@ -1,4 +1,4 @@
-//! What is asked of a log to be read in full: messages, or a fold with what it covers.
+//! A request to read a part of a log in full: messages, or a fold with the messages that it covers.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use infold_store::{EventLine, Log, StepError, What};
 pub enum RecallTarget {
     /// From one message to another; to the last one if none is named.
     Messages(Seq, Option<Seq>),
-    /// A fold: its text, and what it covers.
+    /// A fold: its text, and the covered messages.
     Fold(EventId),
 }
 
@@ -49,10 +49,10 @@ impl FromStr for RecallTarget {
     }
 }
 
-/// What a target comes to in a log.
+/// The parts of a log that a target stands for.
 #[derive(Clone, Debug)]
 pub struct RecalledSpans {
-    /// The fold, if one was asked for.
+    /// The fold, if the target is one.
     pub fold: Option<EventLine>,
     /// The messages, in order.
     pub spans: Vec<Span>,
@@ -91,7 +91,7 @@ impl RecallTarget {
     }
 }
 
-/// The messages that a fold covered when it was made: not those between them that a rewind had hidden.
+/// The messages that a fold covered when it was made, without those between them that a rewind had hidden.
 fn covered(log: &Log, line: &EventLine) -> Result<Option<Vec<Span>>, StepError> {
     let shown = log.shown(Point {
         seq: line.after,

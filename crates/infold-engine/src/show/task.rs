@@ -33,7 +33,7 @@ pub struct TaskReport {
     pub log: Log,
     /// The tokens of its view.
     pub view_tokens: u64,
-    /// Its size on disk.
+    /// The task's size on disk.
     pub bytes: u64,
 }
 

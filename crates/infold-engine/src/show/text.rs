@@ -7,7 +7,7 @@ use infold_wire::{ContentBlock, Message, message_excerpt, shorten};
 use super::{RecalledMessage, ViewEntry, fold_json, fold_texts, kind};
 use crate::numbers::{count, number};
 
-/// What a line is, for those that colour it.
+/// The kind of a line, for programs that colour it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
     /// The heading of a fold.
@@ -27,9 +27,9 @@ pub enum LineKind {
 /// Takes lines until it returns an error.
 pub type LineVisitor<'a, E> = dyn FnMut(LineKind, &str) -> Result<(), E> + 'a;
 
-/// Arguments of a call that are longer, or have several lines, stand below its line.
+/// Longer arguments of a call, or those with several lines, are written below its line.
 const MAX_ARGUMENT_CHARS: usize = 100;
-/// Further arguments stand below a line that is longer.
+/// Further arguments are written below a line that is longer.
 const MAX_CALL_CHARS: usize = 400;
 /// Headings of arguments are cut here: keys have any length.
 const MAX_LINE_CHARS: usize = 1000;
@@ -123,19 +123,19 @@ fn call_lines<E>(
 /// An entry of a view in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewLine {
-    /// Its message, or the range of its fold.
+    /// The message, or the range of the fold.
     pub name: String,
-    /// Who speaks; none for a fold.
+    /// The role of the message; `None` for a fold.
     pub role: Option<Role>,
-    /// The beginning of its text, or what the fold hides.
+    /// The beginning of the text, or the extent of the fold.
     pub text: String,
     /// Remarks: pinned, masked, late.
     pub note: String,
-    /// Its tokens.
+    /// The tokens of the entry.
     pub tokens: u64,
 }
 
-/// How much of a message a line shows.
+/// The characters of a message that a line shows.
 const MAX_EXCERPT_CHARS: usize = 400;
 
 impl ViewEntry<'_> {

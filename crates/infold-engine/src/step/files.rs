@@ -5,7 +5,7 @@ use infold_store::{Restoration, StepError, Writer};
 
 use crate::checkpoint::{BegunRestore, FileHistory, RestoreReport};
 
-/// Keeps what is there, before a rewind to a target whose files are put in place.
+/// Saves the present files, before a rewind to a target whose files are restored.
 pub fn begin_rewind(
     writer: &mut Writer,
     side: Side,

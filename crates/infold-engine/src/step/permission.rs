@@ -30,7 +30,7 @@ impl<'a> FoldPermission<'a> {
         }
     }
 
-    /// Tells the hooks what was folded; returns their error.
+    /// Runs the hooks after a fold; returns their error.
     pub fn tell(&self, outcome: &Value) -> Option<String> {
         let mut details = self.details.clone();
         details["outcome"] = outcome.clone();

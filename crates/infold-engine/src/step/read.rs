@@ -28,7 +28,7 @@ const STEPS: [(&str, &[&str]); 11] = [
 const DEFAULT_FRACTION: f64 = 0.5;
 
 impl Step {
-    /// Reads a step, such as `{"step":"rewind","to":12}`; returns what is wrong with it.
+    /// Reads a step, such as `{"step":"rewind","to":12}`; fails with a description of the error.
     pub fn read(json: &[u8]) -> Result<Step, String> {
         let value: Value =
             serde_json::from_slice(json).map_err(|error| format!("this is not JSON: {error}"))?;

@@ -7,17 +7,17 @@ use std::time::Duration;
 use super::{Summarizer, SummarizerError, SummaryRequest};
 use crate::subprocess::{self, CommandEnd};
 
-/// Asks a command for a summary: the transcript on its standard input, the summary on its
+/// Runs a command that writes a summary: it gets the transcript on its standard input, and prints the summary on its
 /// standard output.
 ///
-/// It finds the budget in `INFOLD_SUMMARY_TOKENS` and a configured prompt in `INFOLD_PROMPT`.
+/// The environment has the budget in `INFOLD_SUMMARY_TOKENS` and a configured prompt in `INFOLD_PROMPT`.
 #[derive(Clone, Debug)]
 pub struct CommandSummarizer {
     /// The command line for the shell.
     pub command: String,
-    /// How long it may take.
+    /// The time limit of the command.
     pub timeout: Duration,
-    /// How many tokens of text it takes at once; none for any number.
+    /// The most tokens of text that it takes at once; `None` means any number.
     pub takes: Option<u64>,
 }
 

@@ -12,7 +12,7 @@ use crate::models::Tokenizer;
 use crate::setup::SetupError;
 use crate::{Config, Connection, Connector, Profile};
 
-/// The kind of summarizer, as it is configured.
+/// The configured kind of summarizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SummarizerChoice {
     /// The built-in summarizer.
@@ -31,13 +31,13 @@ pub struct SummarizerFactory<'a> {
     pub contexts: Option<&'a Contexts>,
     /// The profile of the conversation's model.
     pub profile: &'a Profile,
-    /// Whether its window was chosen and not looked up.
+    /// Whether the window was chosen and not looked up.
     pub told: bool,
-    /// Whether the condense model comes from the table of models and is not configured.
+    /// Whether the condense model comes from the table of models, not from the configuration.
     pub of_table: bool,
     /// Whether the provider is that of the conversation, so that the window of its model is known.
     pub talks: bool,
-    /// How long a summary may take.
+    /// The time limit of a summary.
     pub timeout: Duration,
 }
 

@@ -21,15 +21,15 @@ use crate::{Connection, Strategy};
 pub struct ModelSummarizer {
     /// The model and its provider.
     pub connection: Connection,
-    /// How many tokens a request and its reply may have.
+    /// The most tokens of a request and its reply.
     pub window: u64,
-    /// Whether that window was chosen, so that a server that loads models is told.
+    /// Whether that window was chosen, so that it is sent to a server that loads models.
     pub told: bool,
-    /// How many tokens the reply may have, if that is known.
+    /// The most tokens of the reply, if known.
     pub max_output: Option<u64>,
     /// The model's tokens for each token that we count.
     pub factor: f64,
-    /// How long a summary may take, all its parts together.
+    /// The time limit of a summary with all its parts.
     pub timeout: Duration,
     /// Whether a second call checks each summary for omissions.
     pub checks: bool,
@@ -39,13 +39,13 @@ pub struct ModelSummarizer {
     spent: Vec<Usage>,
 }
 
-/// Room for reasoning before the summary; a small window has less.
+/// The tokens for reasoning before the summary; a small window has fewer.
 const MAX_REASONING_TOKENS: u64 = 16_384;
 
 /// The share of a window that is filled: chat templates add tokens that are not counted.
 const WINDOW_SHARE: f64 = 0.95;
 
-/// With less room for messages, nothing can be summarised.
+/// The fewest tokens of messages that can be summarised.
 const MIN_READ_TOKENS: u64 = 64;
 
 impl ModelSummarizer {
@@ -72,7 +72,7 @@ impl ModelSummarizer {
         summary.max(MAX_REASONING_TOKENS).min(most).max(1)
     }
 
-    /// Returns how much may be sent, in tokens as we count.
+    /// Returns the tokens that may be sent, as we count them.
     fn room(&self, budget: u64) -> u64 {
         let left = self.window.saturating_sub(self.reply(budget));
         (left as f64 * WINDOW_SHARE / self.factor.max(0.1)) as u64

@@ -23,7 +23,7 @@ pub struct SummaryPrompt<'a> {
     pub previous: Option<&'a str>,
     /// The number of this part of the record, and the number of parts.
     pub part: (usize, usize),
-    /// How many tokens the summary may have, as the model counts.
+    /// The most tokens of the summary, as the model counts.
     pub budget: u64,
 }
 
@@ -193,7 +193,7 @@ mod tests {
         let bare = own("Sum this up.").write(RECORD);
         assert!(bare.contains("Sum this up.\n\n#####"), "{bare}");
         assert!(bare.contains("[2] user: go on"));
-        // What stands in the record is not filled in.
+        // Placeholders in the record are not filled in.
         let twice = own("{messages}").write("[user]: what is {messages}, {budget}, {fence}?");
         assert!(twice.contains("what is {messages}, {budget}, {fence}?"));
     }

@@ -11,9 +11,9 @@ const MAX_TOKEN_BYTES: u64 = 16;
 
 /// Writes the messages of a request as text: calls and results included, images not.
 ///
-/// With numbers each message begins with `[12] user: ` at the start of a line, and all that follows is
-/// indented, so that nothing within a message looks like another one. Without, it is what a
-/// command gets: `[user]: ` and the text as it is. Of a message much longer than `room` tokens the ends are kept.
+/// With numbers each message begins with `[12] user: ` at the start of a line, and the rest is indented, so that no
+/// text within a message looks like another message. Without numbers the text is that for a command: `[user]: ` and the
+/// unchanged text. Of a message much longer than `room` tokens only the ends are kept.
 pub fn write_transcript(
     request: &SummaryRequest<'_>,
     numbered: bool,
@@ -61,7 +61,7 @@ fn push_indented(text: &str, out: &mut String) {
     }
 }
 
-/// Cuts the middle out of a text so that at max_bytes `room` tokens are left; a line says how much is missing.
+/// Cuts the middle out of a text so that at most `room` tokens are left; a line states the number of omitted ones.
 pub fn cut_to_tokens(text: &str, room: u64) -> String {
     let mut tokens = count(Encoding::O200k, text);
     let mut max_bytes = text.len();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the text, it comes to fit, or to nothing but the line that says so.
+        /// Any text is cut to fit, or to the line about the omission alone.
         #[test]
         fn any_text_is_cut_to_fit(text in "\\PC{0,400}", room in 0u64..200) {
             let short = cut_to_tokens(&text, room);

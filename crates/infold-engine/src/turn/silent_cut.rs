@@ -10,7 +10,7 @@ use crate::{ManageOutcome, PassAction, manage};
 /// A server that counts less than this share of a prompt has cut it.
 const MIN_COUNTED_SHARE: f64 = 0.7;
 
-/// No server cuts a prompt of fewer tokens than this.
+/// The fewest tokens of a prompt that servers cut.
 const MIN_CUT_TOKENS: u64 = 1024;
 
 impl TurnContext<'_> {
@@ -18,7 +18,7 @@ impl TurnContext<'_> {
     pub(super) fn is_cut(&self, done: &CompletedCall, left: u32) -> bool {
         let sent = done.called.reply.usage.map_or(0, |usage| usage.sent());
         let counted = done.request.counted;
-        // It is checked once: a count that stays low is how this server counts.
+        // It is checked once: a count that stays low is the server's way of counting.
         if self.connection.wire() != Wire::Ollama
             || left < MAX_OVERFLOWS
             || counted < MIN_CUT_TOKENS
@@ -35,7 +35,7 @@ impl TurnContext<'_> {
             }
             _ => (counted as f64 * self.aim.factor.min(1.0) * MIN_COUNTED_SHARE) as u64,
         };
-        // How servers count images is not known.
+        // The tokens of images are unknown.
         sent < least && !self.shows_images()
     }
 

@@ -13,7 +13,7 @@ pub struct TooLongRequest<'a> {
     pub trouble: &'a ProviderError,
     /// Our estimate of the request, in the model's tokens.
     pub estimate: u64,
-    /// The length of the reply that it asked for.
+    /// The reply length that the request had.
     pub reply: Option<u64>,
     /// The size of the request in bytes.
     pub bytes: u64,
@@ -28,7 +28,7 @@ impl TooLongRequest<'_> {
             ProviderError::TooLong { tokens, limit } => {
                 let off = tokens.map_or(1.0, |tokens| self.count_ratio(tokens));
                 let room = limit.unwrap_or(window).min(window) as f64 / off.max(1.0);
-                // If the numbers are nothing new, three quarters of what was sent must do.
+                // If the error has no new numbers, three quarters of the sent tokens are the limit.
                 let most = self.estimate as f64 * 0.75;
                 let less = match profile.max_tokens {
                     Some(reply) => (most + reply.min(self.estimate / 2) as f64) / 0.9,
@@ -66,7 +66,7 @@ impl TooLongRequest<'_> {
 
     /// Returns how many tokens the provider counts for each estimated one.
     fn count_ratio(&self, tokens: u64) -> f64 {
-        // Some providers count the requested reply, some do not: the closer number is meant.
+        // Some providers count the requested reply, some do not: the closer number is used.
         let whole = self.estimate + self.reply.unwrap_or(0);
         let is_whole = tokens.abs_diff(whole) < tokens.abs_diff(self.estimate);
         let meant = if is_whole { whole } else { self.estimate };

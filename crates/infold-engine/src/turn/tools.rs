@@ -1,4 +1,4 @@
-//! The policy for tools in a turn: what the model is shown is recorded, and its calls are judged.
+//! The policy for tools in a turn: the shown tools are recorded, and the calls are judged.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use infold_wire::lookup::{CallJudge, PendingResult, judge_reply, write_results};
 use super::{TurnContext, TurnError};
 use crate::tool_record::{last_tools_shown, tools_shown_line};
 
-/// What the calls of a reply are judged by.
+/// The rules that check the calls of a reply.
 #[derive(Clone)]
 pub struct TurnTools {
     judge: CallJudge,
@@ -19,7 +19,7 @@ pub struct TurnTools {
 }
 
 impl TurnTools {
-    /// Judges calls by what was shown, which a projection came to.
+    /// Returns the rules for calls of the tools that a projection shows.
     pub fn new(shown: ShownTools, projection: &Projection) -> TurnTools {
         TurnTools {
             judge: Arc::new(move |name, arguments| {
@@ -39,14 +39,14 @@ impl fmt::Debug for TurnTools {
     }
 }
 
-/// A reply as it is recorded.
+/// A reply in its recorded form.
 #[derive(Default)]
 pub(super) struct JudgedMessages {
     /// The messages to append: the reply, and results of its calls if all of them were refused.
     pub messages: Vec<Vec<u8>>,
-    /// How many of them are the reply.
+    /// The number of messages of the reply.
     reply: usize,
-    /// The whole reply, where calls were refused beside others, and the results of those.
+    /// The whole reply, if some of its calls were refused, and their results.
     beside: Option<(Vec<Vec<u8>>, Vec<PendingResult>)>,
     refusals: Vec<RefusalLine>,
 }
@@ -113,7 +113,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Appends a reply, and records what was refused. Returns the messages of the reply.
+    /// Appends a reply, and records the refused calls. Returns the messages of the reply.
     pub(super) fn append_judged(
         &mut self,
         judged: JudgedMessages,

@@ -14,7 +14,7 @@ pub fn is_unanswered(writer: &Writer, message: &[u8]) -> Result<bool, LogError> 
 
 /// Returns the undelivered reply to this message, or to the last one, if there is one.
 ///
-/// Its copy still lies beside the log.
+/// Its copy is still beside the log.
 pub fn undelivered_reply(
     writer: &Writer,
     message: Option<&[u8]>,

@@ -1,9 +1,9 @@
 //! Made-up conversations, and ways to turn a true claim into a false one.
 
-/// A conversation, and what may and may not be said of it.
+/// A conversation, with true and false claims about it.
 #[derive(Default)]
 pub struct Case {
-    /// Whether it is the user who speaks, and what is said.
+    /// The messages: whether the user wrote it, and the text.
     pub said: Vec<(bool, String)>,
     pub true_claims: Vec<String>,
     pub false_claims: Vec<String>,
@@ -90,7 +90,7 @@ const DENIALS: [(&str, &str); 30] = [
     ("しないよう", "するよう"),
 ];
 
-/// What stands between two things that are not the same the other way round.
+/// Words between two things whose exchange changes the meaning.
 const TURNS: [&str; 14] = [
     " to ",
     " instead of ",
@@ -108,7 +108,7 @@ const TURNS: [&str; 14] = [
     "を",
 ];
 
-/// What nobody says, behind a claim that is true.
+/// Invented additions to true claims.
 const ADDITIONS: [&str; 20] = [
     " and to delete the production database",
     " and to push everything to main without review",
@@ -132,7 +132,7 @@ const ADDITIONS: [&str; 20] = [
     " 그리고 운영 데이터베이스를 삭제",
 ];
 
-/// Claims that are not true any more, with what was done to them.
+/// Returns false variants of a claim, with a description of each change.
 pub fn mutated(claim: &str) -> Vec<(&'static str, String)> {
     let mut out = Vec::new();
     let bare = claim.trim_end_matches(['.', '。']);

@@ -1,4 +1,4 @@
-//! Conversations to fold, and what is shown of them.
+//! Conversations to fold, and their views.
 #![allow(dead_code)]
 
 use std::sync::OnceLock;
@@ -43,7 +43,7 @@ pub fn call(task: &mut Scratch, at: usize, result: &str) {
     );
 }
 
-/// Turns without tools, so many words each way.
+/// Turns without tools, of `size` words each way.
 pub fn chat(turns: usize, size: usize) -> Scratch {
     let mut task = task();
     for at in 0..turns {
@@ -54,7 +54,7 @@ pub fn chat(turns: usize, size: usize) -> Scratch {
     task
 }
 
-/// A request, calls with results of so many words, a reply.
+/// A request, calls with results of these numbers of words, a reply.
 pub fn tools(results: &[usize]) -> Scratch {
     let mut task = task();
     say(&mut task, "user", "look around");
@@ -106,7 +106,7 @@ pub fn size(task: &Scratch) -> u64 {
     View::of(log.state().shown(), log).expect("a log").tokens()
 }
 
-/// The texts of what is shown.
+/// Returns the texts of the view.
 pub fn shown(task: &Scratch) -> Vec<String> {
     seen(task, |message| {
         let mut text = String::new();
@@ -115,7 +115,7 @@ pub fn shown(task: &Scratch) -> Vec<String> {
     })
 }
 
-/// The roles of what is shown.
+/// Returns the roles of the view.
 pub fn roles(task: &Scratch) -> Vec<String> {
     seen(task, |message| message.role().to_string())
 }

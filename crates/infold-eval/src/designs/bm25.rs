@@ -9,9 +9,9 @@ use crate::{FoldPoint, ParsedSession};
 
 /// More sentences and lines than this are sampled.
 const MAX_SENTENCES: usize = 20_000;
-/// How soon repetitions of a word stop counting (`k1`).
+/// The saturation of repeated words (`k1`).
 const SATURATION: f64 = 1.2;
-/// How much the length of a sentence counts against it (`b`).
+/// The weight of a sentence's length against it (`b`).
 const LENGTH_WEIGHT: f64 = 0.75;
 
 /// Ranks the sentences and lines that a point covers against the last request before it.

@@ -9,7 +9,7 @@ use crate::{FoldPoint, ParsedSession};
 
 /// More sentences than this are sampled.
 const MAX_SENTENCES: usize = 2_000;
-/// How many times centrality is passed on.
+/// The number of iterations.
 const ITERATIONS: usize = 30;
 /// The share of its centrality that each sentence has by itself.
 const DAMPING: f64 = 0.15;

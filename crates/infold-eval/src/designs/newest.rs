@@ -1,4 +1,4 @@
-//! The newest text as it was: of all messages, or of the user alone.
+//! The newest text, unchanged: of all messages, or of the user alone.
 
 use infold_log::Role;
 

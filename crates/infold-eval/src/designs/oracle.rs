@@ -1,5 +1,5 @@
-//! The sentences, lines and names that hold most of what is used later, chosen by looking at it: no summary, but what could
-//! be put together from the folded messages by someone who knows the future.
+//! The sentences, lines and names with most of the terms used later, chosen by reading the future: no summary, but an
+//! upper bound for texts assembled from the folded messages.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap, HashSet};
@@ -57,7 +57,7 @@ struct OraclePiece<'a> {
     terms: Vec<u32>,
 }
 
-/// A piece, and what it adds for each of its tokens.
+/// A piece, and its gain per token.
 struct RankedPiece {
     density: f64,
     at: usize,
@@ -84,7 +84,7 @@ impl PartialEq for RankedPiece {
 
 impl Eq for RankedPiece {}
 
-/// Returns what the folded messages hold of the wanted terms: their sentences and lines, and each name by itself.
+/// Returns the pieces of the folded messages with wanted terms: their sentences and lines, and each name by itself.
 fn pieces<'a>(parsed: &'a ParsedSession, point: &FoldPoint) -> Vec<OraclePiece<'a>> {
     let names = point
         .wanted

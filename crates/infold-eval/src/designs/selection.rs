@@ -24,7 +24,7 @@ pub struct Selection {
 impl Selection {
     /// Selects sentences, to be written in their order, the one with the highest score first.
     ///
-    /// Of those that say the same, the last one counts; of those with the same score, the later one comes first.
+    /// Of sentences with the same content the last one counts; of those with the same score, the later one comes first.
     pub fn of_sentences(scored: Vec<(String, f64)>) -> Selection {
         let mut seen = std::collections::HashSet::new();
         let mut rank: Vec<usize> = (0..scored.len()).rev().collect();

@@ -95,7 +95,7 @@ impl RawToken {
             || (has(".") && parts().any(|part| part.chars().count() > 1))
     }
 
-    /// Says whether it is a path: `src/a.rs`, `/etc/hosts` and `a/b/c` are, `and/or` is not.
+    /// Says whether the token is a path: `src/a.rs`, `/etc/hosts` and `a/b/c` are, `and/or` is not.
     fn is_path(&self, text: &str, digits: usize) -> bool {
         let token = &text[self.range.clone()];
         let slashes = token.matches('/').count();
@@ -142,7 +142,7 @@ fn is_backslash(rest: &str) -> bool {
     after.is_some_and(|c| is_part(c) && !"ntrbfvxu0".contains(c))
 }
 
-/// Says whether a comma between the digits of one number stands at `at`.
+/// Says whether there is a comma between the digits of one number at `at`.
 fn is_thousands(text: &str, at: usize) -> bool {
     let bytes = text.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);

@@ -30,7 +30,7 @@ impl TermVocabulary {
         self.terms[term as usize].0
     }
 
-    /// Returns a reference or a word as it was first used; pairs have no text of their own.
+    /// Returns the first form of a reference or a word; pairs have no text of their own.
     pub fn text(&self, term: u32) -> &str {
         &self.terms[term as usize].1
     }
@@ -62,7 +62,7 @@ impl TermVocabulary {
         sort_unique(out)
     }
 
-    /// Returns the known references that a text makes, each once, in order; parts of longer names are none.
+    /// Returns the known references in a text, each once, in order; parts of longer names are excluded.
     pub fn used(&self, text: &str) -> Vec<u32> {
         let mut out = Vec::new();
         each_token(text, |token| {
@@ -135,7 +135,7 @@ fn sort_unique(mut terms: Vec<u32>) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// Which of the terms that `later` uses occur in `text`, by measure.
+    /// Returns the terms used by `later` that occur in `text`, by measure.
     fn kept(later: &str, text: &str) -> [(usize, usize); 3] {
         let mut vocabulary = TermVocabulary::default();
         let used = vocabulary.learn(later);

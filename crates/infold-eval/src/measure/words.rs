@@ -17,7 +17,7 @@ pub struct CountedWord {
     pub text: String,
     /// The number of its sentence or line.
     pub sentence: usize,
-    /// Whether it is outside of references.
+    /// Whether the word is outside of references.
     pub is_plain: bool,
 }
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use super::{FACT_KINDS, FactKind, LANGUAGES, Language};
 use crate::bootstrap::XorShift;
 
-/// A sentence that is said once, or said and later corrected.
+/// A sentence that is stated once, or stated and later corrected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     /// The sentence that it corrects.
@@ -99,7 +99,7 @@ impl Language {
         fill(&format!("{subject}{space}{verb}{space}{tail}{end}"), random)
     }
 
-    /// Returns `count` such sentences.
+    /// Returns `count` filler sentences.
     pub fn fillers(self, count: usize, random: &mut XorShift) -> String {
         let sentences: Vec<String> = (0..count).map(|_| self.filler(random)).collect();
         sentences.join(" ")

@@ -5,13 +5,13 @@ named! {
     FactKind,
     /// All kinds.
     FACT_KINDS: 15
-    /// A limit on what may be done.
+    /// A limit on permitted actions.
     Constraint = "constraint",
     /// An agreement.
     Decision = "decision",
     /// A number or a setting.
     Value = "value",
-    /// A value that replaces one said before; the newer one has to survive.
+    /// A value that replaces an earlier one; the newer one has to survive.
     Corrected = "corrected",
     /// The place of a file.
     Path = "path",

@@ -1,4 +1,4 @@
-//! A server that does one thing after another, byte by byte as told.
+//! A server that follows a list of acts, byte by byte.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What the server does with one request.
+/// The server's behaviour for one request.
 #[derive(Clone)]
 #[allow(dead_code, reason = "not every test needs every act")]
 pub enum Act {
     /// Reads it and sends these bytes, one after another, with pauses between them.
     Say(Vec<String>, Duration),
-    /// As [`Act::Say`], and leaves the connection open.
+    /// Like [`Act::Say`], and leaves the connection open.
     Hang(Vec<String>, Duration),
     /// Reads the head alone, sends these bytes and closes when the rest has come.
     Early(String),
@@ -24,7 +24,7 @@ pub enum Act {
     Deaf,
 }
 
-/// What the server saw of one request.
+/// The request as the server received it.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub head: String,
@@ -118,7 +118,7 @@ async fn serve(mut stream: TcpStream, act: Act, note: &(impl Fn(&Seen) + Sync)) 
     }
 }
 
-/// The hash of a file, as the server has it of what it read.
+/// Returns the hash of a file, computed like that of the bytes that the server read.
 #[allow(dead_code, reason = "not every test sends a file")]
 pub fn hash_of(path: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::ApiBody;
 use super::reply::whole;
 
-/// Why something was not done, and what to do about it.
+/// The error of a request, with a hint.
 #[derive(Debug)]
 pub struct ApiError {
     status: StatusCode,
@@ -22,7 +22,7 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// A pattern matches nothing of what it was for.
+    /// A redaction pattern that matches nothing in its scope.
     pub fn nothing_found() -> ApiError {
         let text = "the pattern matches nothing; nothing was changed";
         ApiError::new(StatusCode::CONFLICT, "nothing_found", text)
@@ -91,13 +91,13 @@ impl ApiError {
             .hint("`infold doctor --repair` adds it")
     }
 
-    /// It ran, and the answer is no.
+    /// The operation ran, and its outcome is negative.
     pub fn refused(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", message)
             .hint("nothing was changed")
     }
 
-    /// We are at fault.
+    /// An internal error.
     pub fn broken() -> ApiError {
         let message = "the server broke while it answered";
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "broken", message)
@@ -112,7 +112,7 @@ impl ApiError {
         }
     }
 
-    /// As an answer.
+    /// Returns the error as a response.
     pub fn response(self) -> Response<ApiBody> {
         let error =
             json!({"error": {"message": self.message, "hint": self.hint, "kind": self.kind}});
@@ -120,7 +120,7 @@ impl ApiError {
     }
 }
 
-/// An error and everything behind it, in one line.
+/// Returns an error and its sources in one line.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -273,7 +273,7 @@ impl From<PushError> for ApiError {
             }
         };
         match (&error.hint, error.kind) {
-            // One that could not be taken back says so itself.
+            // An append that could not be rolled back (`unsure`) has its own hint.
             (_, "unsure" | "bad_request" | "too_large") | (None, _) => error,
             (Some(hint), _) => {
                 let hint = format!("nothing of it was kept; {hint}");

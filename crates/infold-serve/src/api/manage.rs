@@ -1,4 +1,4 @@
-//! Routes that fold a task, or say what a fold would do.
+//! Routes that fold a task or rehearse a fold.
 
 use infold::config::ProfileRequest as Wanted;
 use infold::profile::{Setting, Settings};
@@ -38,7 +38,7 @@ pub fn manage(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     } = setup(api, &log, &members)?;
     aim.forced = members.flag("force")?;
     if members.flag("dry_run")? {
-        // Nobody is request and no command run for what is not done.
+        // A dry run calls no model and runs no command.
         let outcome = rehearse(&log, &aim, &mut Extractive)?;
         return Ok(ApiReply::Json(outcome.json()));
     }
@@ -74,7 +74,7 @@ fn tell(api: &Api, id: uuid::Uuid, outcome: &ManageOutcome) {
 
 /// Takes each setting from the request, the task, the configuration or the defaults, in this order.
 ///
-/// Summaries are written by the command that the configuration names, or by what is built in.
+/// Summaries are written by the command that the configuration names, or by the built-in summarizer.
 fn setup(api: &Api, log: &Log, members: &BodyMembers) -> Result<Setup, ApiError> {
     let metadata = Metadata::read(log.dir())?;
     let strategy = members.text("strategy")?;

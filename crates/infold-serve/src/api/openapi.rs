@@ -92,7 +92,7 @@ fn body(takes: Takes) -> Option<Value> {
     match takes {
         Takes::Nothing => None,
         Takes::Object(name) => {
-            // Those without a member that must be there may be left out.
+            // A body without required members is optional.
             let required = schemas::requires(name);
             Some(
                 json!({"required": required, "content": {"application/json": {"schema": schema(name)}}}),

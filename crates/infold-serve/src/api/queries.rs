@@ -28,7 +28,7 @@ pub fn log(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     let seen = seen(api, request)?;
     let span = page(seen.at.seq, request)?;
     Ok(ApiReply::List(Box::new(move |list| {
-        // Past the last message there is nothing, not even what happened before the first.
+        // A range past the last message is empty, including the events before the first message.
         let nothing = span.is_none() && seen.all().is_some();
         if nothing {
             return Ok(());

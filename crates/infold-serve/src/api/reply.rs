@@ -14,27 +14,27 @@ use crate::live_events::EventListener;
 
 /// The reply of a route.
 pub enum ApiReply {
-    /// One object.
+    /// A single object.
     Json(Value),
-    /// Objects one after another, made while they are sent.
+    /// A list of objects, produced while it is sent.
     List(Writes),
     /// A text.
     Text(String),
     /// Live events of one task or of all.
     Live(EventListener, Option<Uuid>),
-    /// Nothing.
+    /// An empty body.
     Nothing,
 }
 
 /// Writes a list, in a thread that may block.
 type Writes = Box<dyn FnOnce(&mut List) -> Result<(), Stop> + Send>;
 
-/// Why a list ends before its end.
+/// The reason that a list was cut short.
 #[derive(Debug)]
 pub enum Stop {
-    /// Nobody reads it any more.
+    /// The client closed the connection.
     Gone,
-    /// It could not be read. What was sent already cannot be taken back.
+    /// The log could not be read. Elements that were sent before remain sent.
     Log(LogError),
 }
 
@@ -106,7 +106,7 @@ impl List {
 }
 
 impl ApiReply {
-    /// As an answer. Lists come one object a line if `lines`, else as an array.
+    /// Returns the reply as a response. Lists are sent as one object a line if `lines`, else as an array.
     pub fn response(self, status: StatusCode, lines: bool) -> Response<ApiBody> {
         match self {
             ApiReply::Json(object) => whole(status, "application/json", format!("{object}\n")),
@@ -159,7 +159,7 @@ fn with_body(status: StatusCode, kind: &'static str, body: ApiBody) -> Response<
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // Conversations must not be cached by others, nor rendered as a page.
+    // Conversations must not be cached by intermediaries, nor rendered as a page.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(
         "x-content-type-options",

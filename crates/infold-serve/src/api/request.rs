@@ -19,14 +19,14 @@ pub struct ApiRequest {
     query: Vec<(String, String)>,
     /// Lists come one object a line, not as an array.
     pub lines: bool,
-    /// The name of what is request for, which is done once however often it is request.
+    /// The idempotency key: an operation with the same key is carried out once.
     pub idempotency_key: Option<String>,
     /// The body.
     pub body: Bytes,
 }
 
 impl ApiRequest {
-    /// Reads what the head of a request says.
+    /// Reads the head of a request.
     pub fn new(
         route: &ApiRoute,
         places: Vec<String>,
@@ -157,7 +157,7 @@ impl BodyMembers {
         self.read(name, "a whole number above 0", positive)
     }
 
-    /// Yes or no; no if it is not said.
+    /// Returns a boolean member; false if it is missing.
     pub fn flag(&self, name: &str) -> Result<bool, ApiError> {
         let flag = self.read(name, "true or false", Value::as_bool)?;
         Ok(flag.unwrap_or_default())
@@ -178,7 +178,7 @@ impl BodyMembers {
     }
 }
 
-/// Undoes what an address does to bytes it may not hold.
+/// Decodes percent-encoding.
 fn decode(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -7,7 +7,7 @@ use super::reply::ApiReply;
 use super::request::ApiRequest;
 use super::{Api, manage, openapi, queries, status, steps, tasks};
 
-/// One address and what it is for. The router and the OpenAPI document are both made of these.
+/// An API route. The router and the OpenAPI document are both generated from these.
 pub struct ApiRoute {
     pub method: Method,
     /// The path; `{task}` and `{range}` are places.
@@ -29,7 +29,7 @@ pub struct ApiRoute {
 pub struct QueryParameter {
     pub name: &'static str,
     pub about: &'static str,
-    /// Its JSON type.
+    /// The JSON type of the parameter.
     pub kind: &'static str,
 }
 
@@ -51,7 +51,7 @@ pub enum Gives {
     Events,
     /// An object of this schema.
     Object(&'static str),
-    /// A list of such.
+    /// A list of elements of this schema.
     List(&'static str),
 }
 
@@ -109,7 +109,7 @@ const fn flag(name: &'static str, about: &'static str) -> QueryParameter {
 const OK: StatusCode = StatusCode::OK;
 const MADE: StatusCode = StatusCode::CREATED;
 
-/// All there are.
+/// All routes.
 #[rustfmt::skip]
 pub static ROUTES: &[ApiRoute] = &[
     ApiRoute { method: Method::GET, path: "/healthz", name: "health", status: OK, run: status::health,

@@ -21,7 +21,7 @@ pub fn step(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     Ok(ApiReply::Json(take(api, id, &step)?))
 }
 
-/// Takes a step, counts and publishes it, and returns what is said of it.
+/// Takes a step, counts and publishes it, and returns its description.
 pub fn take(api: &Api, id: Uuid, step: &Step) -> Result<Value, ApiError> {
     let contexts = api.conversations.contexts();
     let hooks = Hooks::of(&api.config);

@@ -16,16 +16,16 @@ use uuid::Uuid;
 use super::reply::Stop;
 use crate::live_events::{EventListener, LiveItem};
 
-/// How many bytes are sent at once.
+/// The bytes that are sent at once.
 const PIECE: usize = 64 << 10;
-/// How many pieces wait for a reader.
+/// The pieces that are queued for a reader.
 const PIECES: usize = 4;
-/// How long a reader may take for one; it holds a thread meanwhile.
+/// The time limit of a reader for one piece; a slow reader occupies a thread.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a reader of changes hears that we are there.
+/// The interval of keep-alive comments to readers of changes.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// A body that is made while it is sent.
+/// A body that is produced while it is sent.
 pub struct Stream(mpsc::Receiver<io::Result<Bytes>>);
 
 impl Body for Stream {
@@ -41,7 +41,7 @@ impl Body for Stream {
     }
 }
 
-/// Where a thread that may block writes a body.
+/// The writer's end of a body, for a thread that may block.
 pub struct Pipe {
     sender: mpsc::Sender<io::Result<Bytes>>,
     buffer: Vec<u8>,
@@ -65,13 +65,13 @@ impl Pipe {
         }
     }
 
-    /// Sends what is left.
+    /// Sends the buffered bytes.
     pub fn flush(&mut self) -> Result<(), Stop> {
         let piece = Bytes::from(std::mem::take(&mut self.buffer));
         self.send(Ok(piece))
     }
 
-    /// Breaks the body off, so that it is not taken for complete.
+    /// Aborts the body, so that it does not look complete.
     pub fn fail(&mut self, error: &LogError) {
         let _ = self.flush();
         let _ = self.send(Err(io::Error::other(error.to_string())));

@@ -104,7 +104,7 @@ pub fn show(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
 pub fn push(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     let contexts = api.conversations.contexts();
     let id = request.task(contexts)?;
-    // All of it is checked before any of it is kept.
+    // All messages are checked before the first is recorded.
     let mut incoming = Incoming::new(BufReader::new(&request.body[..]));
     let mut messages = Vec::new();
     let mut digest = ContentDigest::default();
@@ -124,7 +124,7 @@ pub fn push(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
             let before = writer.log().state().last_seq();
             let mut messages = messages.into_iter();
             let pushed = writer.push(key.as_ref(), &mut || Ok(messages.next()))?;
-            // The messages are kept; the registry catches up with the next ones.
+            // The messages are recorded; the registry is brought up to date with the next ones.
             let _ = contexts.settle(id, writer);
             Ok((pushed, writer.log().state().last_seq() != before))
         })??;
@@ -150,7 +150,7 @@ pub fn fail(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     end(api, request, &Outcome::Failed { error })
 }
 
-/// How often a task is released again that a request leased meanwhile.
+/// The number of tries to release a task that a request leases again in between.
 const MAX_RELEASE_TRIES: usize = 3;
 
 fn end(api: &Api, request: &ApiRequest, outcome: &Outcome) -> Result<ApiReply, ApiError> {
@@ -158,7 +158,7 @@ fn end(api: &Api, request: &ApiRequest, outcome: &Outcome) -> Result<ApiReply, A
     let id = request.task(contexts)?;
     let mut tries = 0;
     loop {
-        // Whoever ends a task is its only writer.
+        // Finishing a task needs its writer lock, so the server closes it first.
         api.conversations.release(id);
         tries += 1;
         match contexts.finish(id, outcome) {

@@ -20,7 +20,7 @@ use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
 use crate::{ModelCall, OutgoingBody};
 
-/// The documents of a task's state, and what they were made of.
+/// The documents of a task's state, and the inputs that they were built from.
 #[derive(Debug)]
 pub(crate) struct BuiltContext {
     changes: StateChanges,
@@ -28,12 +28,12 @@ pub(crate) struct BuiltContext {
     context: Arc<RequestContext>,
 }
 
-/// What one request shows of the state of its task.
+/// The texts that one request shows of the state of its task.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InjectedContext {
-    /// What follows the system prompt.
+    /// The text behind the system prompt.
     system: Option<SystemEdit>,
-    /// What stands at the end of the last message.
+    /// The text at the end of the last message.
     end: Option<String>,
     system_tokens: u64,
     end_tokens: u64,
@@ -42,7 +42,7 @@ pub(crate) struct InjectedContext {
 /// A change of a request that puts a text behind its system prompt.
 #[derive(Clone, Debug)]
 enum SystemEdit {
-    /// The value of a member, and where it stands if the client sent it.
+    /// The value of a member, and its place if the client sent it.
     Member {
         name: &'static str,
         range: Option<Range<u64>>,
@@ -53,7 +53,7 @@ enum SystemEdit {
 }
 
 impl InjectedContext {
-    /// Puts the text behind the system prompt of a request, wherever it has the client's own.
+    /// Adds the text behind the client's own system prompt in a request.
     pub fn apply(&self, parsed: &ParsedRequest, outgoing: OutgoingBody) -> OutgoingBody {
         match self.system.clone() {
             None => outgoing,
@@ -73,7 +73,7 @@ impl InjectedContext {
         }
     }
 
-    /// Returns the size of what follows the system prompt.
+    /// Returns the size of the text behind the system prompt.
     pub fn system_size(&self) -> Size {
         let bytes = match &self.system {
             None => 0,
@@ -91,7 +91,7 @@ impl InjectedContext {
         }
     }
 
-    /// Returns the tokens of what stands at the end.
+    /// Returns the tokens of the text at the end.
     pub fn end_tokens(&self) -> u64 {
         self.end_tokens
     }
@@ -103,10 +103,10 @@ impl InjectedContext {
 }
 
 impl Core {
-    /// Returns what a request shows of the state of its task: the inner one is none if it shows nothing; none if that would take
-    /// its time and must not.
+    /// Returns the texts that a request shows of the state of its task. The inner option is `None` if there are none;
+    /// the outer one if building them would block and must not.
     ///
-    /// A request never fails for want of it: what goes wrong is reported, and the request goes without.
+    /// A request never fails because of them: errors are reported, and the request is sent without.
     pub fn inject_context(
         &self,
         call: &ModelCall,
@@ -178,7 +178,7 @@ impl Core {
         Ok(built.unwrap_or_default())
     }
 
-    /// Returns what follows the system prompt of a request that cannot be recorded.
+    /// Returns the text behind the system prompt for a request that cannot be recorded.
     pub fn inject_unrecorded(
         &self,
         call: &ModelCall,
@@ -194,9 +194,9 @@ impl Core {
         InjectedContext::new(call, parsed, &context).map(Some)
     }
 
-    /// Shows what changes of a state at the end of the last message, if the view does not show it yet.
+    /// Adds the changing part of a state to the end of the last message, unless the view shows it already.
     ///
-    /// What cannot be recorded is not shown.
+    /// A text that cannot be recorded is not shown.
     pub fn show_context(&self, open: &mut TaskLease, context: &InjectedContext) {
         match show_changing(&mut open.writer, context.end.as_deref()) {
             Ok(None) => {}
@@ -244,7 +244,7 @@ fn system_edit(
     let envelope = &parsed.envelope;
     let is_among_messages = match call.wire {
         Wire::Chat | Wire::Ollama => true,
-        // What a provider stores of a conversation has its messages, and never the instructions.
+        // A conversation that the provider stores has its messages, and never the instructions.
         Wire::Responses => envelope.leading > 0 && !is_stored(call, parsed)?,
         Wire::Anthropic => false,
         // A cached content has a system prompt of its own, and the request may have no other.

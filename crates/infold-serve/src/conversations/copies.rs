@@ -11,12 +11,13 @@ use crate::message_digest::{damaged, join_pieces};
 use crate::open_task::OpenTask;
 use crate::parsed_request::{ParsedRequest, RequestMessage};
 
-/// So many messages of a reply are looked at as one.
+/// The number of messages of a reply that are compared as one.
 const MAX_JOINED: usize = 32;
 
 impl Core {
-    /// Reads replies behind a known point as those of its task that say the same: texts of a response that the client joined, and
-    /// calls whose ids a client of Ollama dropped. Says whether there were any; then more of the conversation is known.
+    /// Recognises replies behind a known point that have the same content as those of the task: texts of a response
+    /// that the client joined, and calls whose ids a client of Ollama dropped. Says whether there were any; then more
+    /// of the conversation is known.
     pub(super) fn recognise_copies(
         &self,
         parsed: &mut ParsedRequest,
@@ -24,7 +25,7 @@ impl Core {
     ) -> Result<bool, ConversationError> {
         let has_copies = matches!(parsed.wire, Wire::Responses | Wire::Ollama);
         let is_reply = |message: &RequestMessage| message.is_reply;
-        // Where the conversation is known, it goes on with a reply, or with what was asked when that was known.
+        // A reply follows the known part, or the messages that were sent when that part was recorded.
         let next = parsed.messages.get(point.known..).unwrap_or_default();
         if !has_copies || parsed.params.previous.is_some() || !next.iter().any(is_reply) {
             return Ok(false);
@@ -54,7 +55,8 @@ impl Core {
     }
 }
 
-/// Returns messages of a request with the digests of those of the log that say the same; none if they have these already.
+/// Returns messages of a request with the digests of those of the log that have the same content; `None` if they have
+/// these already.
 fn read_as_stored(
     open: &OpenTask,
     mut stored: &[(Seq, Digest)],
@@ -88,7 +90,7 @@ fn read_as_stored(
     Ok(has_copies.then_some(read))
 }
 
-/// Returns how many of the next messages of a log say together what a reply says; zero if they do not.
+/// Returns how many of the next messages of a log together have the content of a reply; zero if they do not.
 fn copied_count(
     log: &Log,
     stored: &[(Seq, Digest)],

@@ -26,30 +26,30 @@ pub(crate) struct Fitted {
     pub outgoing: OutgoingBody,
     /// The size of the whole conversation, in the model's tokens.
     pub before: u64,
-    /// The size of what is sent, in the model's tokens.
+    /// The size of the request, in the model's tokens.
     pub after: u64,
-    /// The size of what is sent, as counted.
+    /// The size of the request, as counted by us.
     pub counted: u64,
-    /// How many folds apply.
+    /// The number of folds that apply.
     pub folds: usize,
-    /// How many excerpts of hidden messages the last message carries.
+    /// The number of excerpts of hidden messages in the last message.
     pub recalled: usize,
-    /// The tools that are offered for looking up what is hidden.
+    /// The tools that are offered for looking up hidden messages.
     pub lookups: Option<LookupOffer>,
 }
 
-/// What the proxy adds to a request, beside folds.
+/// The changes that the proxy makes to a request, besides folds.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestAdditions<'a> {
-    /// What the policy for tools does to it.
+    /// The changes by the tool policy.
     pub tools: Option<&'a RequestTools>,
-    /// What it shows of the state of its task.
+    /// The texts that are shown of the state of the task.
     pub context: Option<&'a InjectedContext>,
-    /// It may offer tools for looking up what is hidden.
+    /// Tools for looking up hidden messages may be offered.
     pub may_look_up: bool,
 }
 
-/// A fold that is due, and what to aim at.
+/// A fold that is due, and its settings.
 pub(crate) struct FoldDue {
     pub due: Due,
     pub aim: Aim,
@@ -63,7 +63,7 @@ impl FoldDue {
 }
 
 impl Core {
-    /// Folds what is due, with a summary that was written before or else the built-in summarizer.
+    /// Makes the fold that is due, with a prepared summary or else the built-in summarizer.
     pub fn fold(
         &self,
         open: &mut TaskLease,
@@ -110,7 +110,7 @@ impl Core {
         let OpenTask { path, writer, .. } = &mut *open;
         let log = writer.log();
         let view = View::of(log.state().shown(), log)?;
-        // What one provider stores, another provider does not have.
+        // A response that one provider stores is unknown to another.
         let is_stored_elsewhere =
             parsed.params.previous.is_some() && crate::translate::is_translated(call);
         // Without a list of messages there is nothing to splice.
@@ -153,8 +153,8 @@ impl Core {
         let whole = scaled(aim, tokens_up_to(open, last)?);
         Ok(Fitted {
             outgoing,
-            // What the provider reported is part of `after` alone, and may be more than we count: without a fold both are the
-            // same request.
+            // The tokens that the provider reported are part of `after` alone, and may be more than the counted ones:
+            // without a fold both are the same request.
             before: if folds == 0 { after } else { whole.max(after) },
             after,
             counted: view.tokens() + aim.frame.tokens,
@@ -193,7 +193,7 @@ impl Core {
             "tokens": before,
             "window": aim.budget.window(),
         });
-        // A hook that refuses is asked again, and its refusal recorded, by the pass that would fold instead.
+        // If a hook refuses, the pass that folds instead runs it again and records the refusal.
         if hooks.before(&asked).is_err() {
             return Ok(false);
         }
@@ -225,11 +225,12 @@ pub(crate) fn is_slow(summarizer: &dyn Summarizer) -> bool {
     summarizer.name() != Extractive.name()
 }
 
-/// Returns why something has to be folded, if it has to, and what to aim at.
+/// Returns the fold that is due, if any, and its settings.
 ///
-/// Where what cannot be folded leaves no room for a reply as long as we expect, or hardly any for the conversation, the
-/// reply gets less. Where that is not enough, only head and tail of the last tool results are shown; and where it does
-/// not fit at all, everything else is folded: what we take the window to be may be wrong, and the provider decides.
+/// If the messages that cannot be folded leave too little room for a reply of the expected length, or hardly any for
+/// the conversation, the reserve for the reply is reduced. If that is not enough, only head and tail of the last tool
+/// results are shown. If the request still does not fit, everything else is folded: our value of the window may be
+/// wrong, and the provider decides.
 pub(crate) fn fold_due(log: &Log, rule: &ModelRule) -> Result<Option<FoldDue>, ConversationError> {
     /// A reply gets at least the window divided by this.
     const MIN_REPLY_DIVISOR: u64 = 16;

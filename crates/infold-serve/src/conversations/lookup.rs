@@ -17,19 +17,19 @@ use crate::{ConversationName, ModelCall};
 pub(super) struct KnownPoint {
     pub task: Uuid,
     pub seq: Seq,
-    /// How many of the request's messages are known.
+    /// The number of the request's messages that are known.
     pub known: usize,
-    /// Whoever set the client up named this task: it may be rewound.
+    /// The client's configuration names this task: it may be rewound.
     pub is_named: bool,
-    /// The task has another given name: it is not written to.
+    /// The task has a given name, and it is another one: it is not written to.
     pub is_foreign: bool,
 }
 
-/// How many tasks with the same beginning are looked at.
+/// The number of tasks with the same beginning that are examined.
 const MAX_CANDIDATES: usize = 16;
 
 impl Core {
-    /// Finds where a conversation is known.
+    /// Finds the point up to which a conversation is known.
     pub(super) fn find_known_point(
         &self,
         call: &ModelCall,
@@ -86,14 +86,14 @@ impl Core {
         Ok(best)
     }
 
-    /// Finds a task that knows a little less of a conversation and ends just there, where continuing `point` would need a fork:
-    /// conversations with the same messages are told apart by where they end.
+    /// Finds a task that knows a little less of a conversation and ends exactly there, where continuing `point` would
+    /// need a fork: conversations with the same messages are distinguished by their ends.
     pub(super) fn find_shorter(
         &self,
         parsed: &ParsedRequest,
         point: KnownPoint,
     ) -> Result<Option<KnownPoint>, ConversationError> {
-        /// What one of them may have been sent that the other was not yet: a question and tool results.
+        /// The most messages that the shorter conversation may lack: a question and tool results.
         const MAX_FEWER_MESSAGES: usize = 4;
         let is_repeated = parsed.name.is_none() && point.known == parsed.messages.len();
         if point.known == 0 || is_repeated || !point.is_foreign && self.ends_at(point)? {

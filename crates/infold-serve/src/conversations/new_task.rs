@@ -1,4 +1,4 @@
-//! Makes tasks: for unknown conversations, and forks of tasks that went on otherwise.
+//! Creates tasks: for unknown conversations, and as forks of tasks that continued differently.
 
 use std::num::NonZero;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -20,11 +20,11 @@ use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
 use crate::{ModelCall, locked};
 
-/// What a fork takes over from its parent.
+/// The parts of a parent that its fork takes over.
 pub(super) struct ForkStart {
     pub folds: Vec<FoldCopy>,
     pub path: DigestPath,
-    /// What of the layered state stays.
+    /// The part of the layered state that the fork keeps.
     pub context: KeptContext,
 }
 
@@ -43,12 +43,12 @@ pub(crate) struct CreationLimit {
     freed: Condvar,
 }
 
-/// The right to make a task, given back when it is dropped.
+/// The permit to create a task, returned when it is dropped.
 struct CreationPermit<'l>(&'l CreationLimit);
 
 impl Default for CreationLimit {
     fn default() -> CreationLimit {
-        // One more for each processor than it needs: making a task waits for the disk now and then.
+        // Two for each processor: creating a task sometimes waits for the disk.
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         CreationLimit {
             free: Mutex::new(2 * processors),
@@ -158,7 +158,7 @@ impl Core {
         Ok((placement, open))
     }
 
-    /// Forks a task at a message; folds of what comes before it stay.
+    /// Forks a task at a message; folds before it stay.
     fn create_fork(
         &self,
         parsed: &ParsedRequest,
@@ -203,14 +203,14 @@ impl Core {
         Ok(open)
     }
 
-    /// Says whether what came before a task's first message is not recorded.
+    /// Says whether messages before a task's first one are not recorded.
     pub fn is_partial(&self, task: Uuid) -> Result<bool, ConversationError> {
         let names = self.index.names_of(task)?;
         Ok(names.iter().any(|name| name == PARTIAL_NAME))
     }
 }
 
-/// Sets provider, model and wire of a new task: what it continues may have been asked of another model, on another wire.
+/// Sets provider, model and wire of a new task: its parent may have used another model, on another wire.
 fn set_origin(parsed: &ParsedRequest, metadata: &mut Metadata) {
     metadata.llm_provider = Some(parsed.provider.clone());
     metadata.model = Some(parsed.model.clone()).filter(|model| !model.is_empty());

@@ -1,4 +1,4 @@
-//! Finds or creates the task of a request, and records what is new of it.
+//! Finds or creates the task of a request, and records the new messages.
 
 use std::borrow::Cow;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ use crate::parsed_request::{ParsedRequest, bytes_digest};
 use crate::pool::{TaskLease, TryLease};
 use crate::{ConversationName, ModelCall, locked};
 
-/// Where a request stands in its task.
+/// The place of a request in its task.
 pub(crate) struct Placement {
     pub task: Uuid,
     /// The last message of the request.
@@ -28,7 +28,8 @@ pub(crate) struct Placement {
 const MAX_LOOKUPS: usize = 8;
 
 impl Core {
-    /// Finds the task of a conversation or makes one, and records what is new. The exchange counts as under way from then on.
+    /// Finds or creates the task of a conversation, and records the new messages. The exchange counts as in progress
+    /// from then on.
     pub fn place(
         &self,
         call: &ModelCall,
@@ -69,13 +70,13 @@ impl Core {
         &self.opening_locks[usize::from(first) % OPENING_LOCKS]
     }
 
-    /// Places a request that continues an open task with little that is new, without blocking. None if it does anything else.
+    /// Places a request that adds few bytes to an open task, without blocking. `None` in all other cases.
     pub fn place_inline(
         &self,
         call: &ModelCall,
         parsed: &ParsedRequest,
     ) -> Result<Option<(Placement, TaskLease)>, ConversationError> {
-        // What names a task or a stored response by its id is looked for in other ways.
+        // A request that names a task or a stored response by its id is placed in other ways.
         if parsed.params.previous.is_some() || parsed.name.as_ref().is_some_and(is_task_id) {
             return Ok(None);
         }
@@ -100,14 +101,14 @@ impl Core {
             is_named: false,
             is_foreign: false,
         };
-        // Other tasks have to be looked at, too, if the name differs or the conversation left this one.
+        // Other tasks have to be examined too if the name differs or the conversation left this one.
         let has_name = |name: &ConversationName| open.names.contains(&name.key());
         if !parsed.name.as_ref().is_none_or(has_name) || !holds(&open, parsed, point)? {
             return Ok(None);
         }
         let is_repeated = parsed.name.is_none() && known == parsed.messages.len();
         let last = match open.continuation(seq)? {
-            // Copies of what was redacted are looked for in other tasks.
+            // Copies of redacted messages are looked for in other tasks.
             Continuation::Nothing if self.index.redacted()?.is_some() => return Ok(None),
             Continuation::Nothing => self.append(call, parsed, &mut open, known)?,
             Continuation::OffPath => return Ok(None),
@@ -129,7 +130,8 @@ impl Core {
         }
     }
 
-    /// Continues a task, or a fork of it; returns none if the task does not hold what the index says, and drops those rows.
+    /// Continues a task, or a fork of it; returns `None` and drops the index rows if the task does not hold the indexed
+    /// messages.
     fn continue_task(
         &self,
         call: &ModelCall,
@@ -185,8 +187,8 @@ impl Core {
         if !point.is_foreign && is_repeated && is_unfolded(&open) {
             return Ok(Some(placed(open, point.seq)));
         }
-        // No client went on from what follows in the task: this one has its own version of a reply, or asks again. A rewind
-        // hides that, and loses nothing.
+        // No client continued from the following messages: this one has its own version of a reply, or repeats the
+        // request. A rewind hides them, and loses nothing.
         if !point.is_foreign && (is_unused || point.is_named && !has_exchange) {
             let before = first_always_shown(open.log(), parsed, point)?;
             rewind(&mut open, point.seq, before)?;
@@ -199,14 +201,14 @@ impl Core {
             path: open.path_up_to(point.seq)?,
             context: kept_context(open.log(), point)?,
         };
-        // A reader of the fork then need not derive what the parent's sidecar misses.
+        // A reader of the fork then need not derive the rows that the parent's sidecar lacks.
         let _ = open.writer.save_index();
         drop(open);
         self.fork(call, parsed, point, start).map(Some)
     }
 
-    /// Moves a point further along what the task holds than the index knew: a crash may have come between log and index. Says
-    /// whether it moved.
+    /// Moves a point forward along messages that the task holds but the index does not: a crash may have come between
+    /// log and index. Says whether the point moved.
     fn catch_up(
         &self,
         parsed: &ParsedRequest,
@@ -275,7 +277,7 @@ impl Core {
         Ok(Some(span.to()))
     }
 
-    /// Appends messages; copies of what was redacted are recorded as that.
+    /// Appends messages; copies of redacted messages are recorded as redacted.
     fn append_bodies(
         &self,
         open: &mut TaskLease,
@@ -317,7 +319,7 @@ pub(crate) fn response_key(id: &str) -> Key {
     bytes_digest(format!("response {id}").as_bytes())
 }
 
-/// Says whether a task really holds what the index says. After a power cut it may not.
+/// Says whether a task really holds the indexed messages. After a power cut it may not.
 fn holds(
     open: &OpenTask,
     parsed: &ParsedRequest,
@@ -335,7 +337,7 @@ fn holds(
     Ok(open.digest_at(point.seq)? == Some(message.digest))
 }
 
-/// Returns the first message that no fold may hide: what is sent last is always shown.
+/// Returns the first message that no fold may hide: the messages that are sent last are always shown.
 fn first_always_shown(
     log: &Log,
     parsed: &ParsedRequest,
@@ -364,7 +366,7 @@ fn has_tool_results(log: &Log, span: Span) -> Result<bool, ConversationError> {
     Ok(false)
 }
 
-/// Returns what a fork of a task keeps of its layered state. A conversation that only begins alike has nothing to do with it.
+/// Returns the layered state that a fork of a task keeps. A conversation that only begins alike gets none of it.
 fn kept_context(log: &Log, point: KnownPoint) -> Result<KeptContext, ConversationError> {
     if point.is_foreign {
         return Ok(KeptContext::default());

@@ -1,4 +1,4 @@
-//! Recalls what a request refers to, once something is folded.
+//! Adds excerpts of hidden messages that a request refers to.
 
 use infold::recall::{RecalledExcerpt, indexed_mentions, is_recall_possible, recall_references};
 use infold_log::{Span, View};
@@ -25,7 +25,7 @@ pub(crate) fn recalled_count(open: &OpenTask) -> usize {
 impl Core {
     /// Adds excerpts of hidden messages that the request refers to.
     ///
-    /// A request never fails for want of them: what goes wrong is reported, and the request goes without.
+    /// A request never fails because of them: errors are reported, and the request is sent without.
     pub fn recall(&self, open: &mut TaskLease, rule: &ModelRule) {
         match self.try_recall(open, rule) {
             Ok(recalled) if recalled.is_empty() => {}

@@ -1,4 +1,4 @@
-//! Rewinds a task without losing the folds of what comes before, nor its layered state.
+//! Rewinds a task without losing the folds before the target, nor its layered state.
 
 use infold::layers::model::LayerState;
 use infold::layers::{keep_state, state_in_force};
@@ -9,19 +9,19 @@ use infold_store::{FoldLine, Log, Trigger, What, Writer};
 use super::ConversationError;
 use crate::open_task::OpenTask;
 
-/// What it takes to make a fold again.
+/// The data for making a fold again.
 pub(super) enum FoldCopy {
     Fold(FoldLine),
     Mask(Seq, u32),
 }
 
-/// Returns where what is sent last begins, if a conversation ends with a message. It is always shown.
+/// Returns the first of the messages that are sent last if a conversation ends with `seq`. They are always shown.
 pub(crate) fn last_sent(log: &Log, seq: Seq) -> Result<Seq, ConversationError> {
     Ok(log.record(seq)?.tied)
 }
 
-/// Rewinds to a message; folds wholly before `before` stay, and so does the layered state: it is about the task, and a client that
-/// asks again knows nothing of it.
+/// Rewinds to a message; folds wholly before `before` stay, and so does the layered state: it belongs to the task, and
+/// a client that repeats a request does not know of it.
 pub(crate) fn rewind(open: &mut OpenTask, seq: Seq, before: Seq) -> Result<(), ConversationError> {
     let folds = folds_before(open.log(), before)?;
     let context = KeptContext::of(open.log(), seq)?;
@@ -31,7 +31,8 @@ pub(crate) fn rewind(open: &mut OpenTask, seq: Seq, before: Seq) -> Result<(), C
     context.show_again(&mut open.writer)
 }
 
-/// What of a layered state stays when a client goes back to a message: the state itself, and what that message showed of it.
+/// The layered state that is kept when a client goes back to a message: the state, and the texts that the message
+/// showed of it.
 #[derive(Default)]
 pub(super) struct KeptContext {
     state: Option<LayerState>,
@@ -94,8 +95,8 @@ pub(super) fn folds_before(log: &Log, before: Seq) -> Result<Vec<FoldCopy>, Conv
     Ok(folds)
 }
 
-/// Returns a fold that must not apply to a conversation that ends with a message: it covers that message, or one half of what
-/// must be shown together.
+/// Returns a fold that must not apply to a conversation that ends with a message: it covers that message, or splits
+/// messages that must be shown together.
 pub(crate) fn fold_over(open: &OpenTask, last: Seq) -> Result<Option<EventId>, ConversationError> {
     let shown = open.log().state().shown();
     match shown.place(last) {
@@ -104,8 +105,8 @@ pub(crate) fn fold_over(open: &OpenTask, last: Seq) -> Result<Option<EventId>, C
     }
 }
 
-/// Says whether no client went on from what a task shows behind the point where it left the path of a hidden message: the task
-/// may go back to that path.
+/// Says whether no client continued from the messages that a task shows behind the point where it left the path of a
+/// hidden message: the task may go back to that path.
 pub(super) fn is_branch_unused(open: &OpenTask, seq: Seq) -> Result<bool, ConversationError> {
     let log = open.log();
     let target = Target::Message(seq.get());
@@ -146,7 +147,7 @@ pub(super) fn fold_again(
     folded
 }
 
-/// Makes a fold again, unless it is there already, or what it hid is not on this path.
+/// Makes a fold again, unless it is there already, or its messages are not on this path.
 fn fold_one(writer: &mut Writer, fold: FoldCopy) -> Result<(), ConversationError> {
     let log = writer.log();
     let shown = log.state().shown();

@@ -14,10 +14,10 @@ use crate::splice::{is_plain, splice_contexts, splice_request};
 use crate::{ConversationName, ModelCall, OutgoingBody};
 
 impl Conversations {
-    /// Applies the folds of a call's conversation, and what it shows of its state, without writing anything; returns none if the
-    /// conversation is unknown, or nothing changes.
+    /// Applies the folds of a call's conversation, and the texts of its state, without writing anything; returns `None`
+    /// if the conversation is unknown, or nothing changes.
     ///
-    /// Messages that the log does not hold go out as the client sent them.
+    /// Messages that the log does not hold are sent unchanged.
     pub(crate) fn fold_unrecorded(
         &self,
         call: &ModelCall,
@@ -44,7 +44,7 @@ impl Conversations {
 }
 
 impl Core {
-    /// Applies the folds of a conversation, and what its state says behind the system prompt.
+    /// Applies the folds of a conversation, and its state behind the system prompt.
     fn apply_unrecorded(
         &self,
         call: &ModelCall,
@@ -92,7 +92,7 @@ impl Core {
     }
 }
 
-/// Assembles a request from what the log shows and what it does not hold.
+/// Assembles a request from the view of the log and the messages that the log does not hold.
 fn apply_folds(
     call: &ModelCall,
     parsed: &ParsedRequest,
@@ -106,7 +106,7 @@ fn apply_folds(
     let known = &digests[..pairs.take_while(is_same).count()];
     let shown = log.state().shown();
     let view = View::of(shown, log)?;
-    // A summary of messages that the client does not send would tell of another conversation.
+    // A summary of messages that the client does not send belongs to another conversation.
     let is_beyond = |item: &Item| match (item, known.last()) {
         (Item::Fold(fold), Some((last, _))) => fold.span().to() > *last,
         (Item::Fold(_), None) => true,

@@ -1,4 +1,4 @@
-//! What of a request was sent, and what the client is told of it.
+//! The parts of a request that were sent, and the response headers that describe them to the client.
 
 use std::borrow::Cow;
 
@@ -12,26 +12,26 @@ use crate::splice::splice_contexts;
 use crate::tool_policy::RequestTools;
 use crate::{ModelCall, OutgoingBody};
 
-/// The size of what was sent.
+/// The size of the request that was sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SentSize {
     /// The tokens of the whole conversation.
     pub(super) before: u64,
-    /// The tokens of what was sent, as the model counts and as we count.
+    /// The tokens of the request, as the model counts and as we count.
     pub(super) after: u64,
     pub counted: u64,
     pub(super) bytes: u64,
     folds: usize,
-    /// How many excerpts of hidden messages its last message carries.
+    /// The number of excerpts of hidden messages in its last message.
     recalled: usize,
-    /// The tokens of what it shows of the state of its task.
+    /// The tokens of the texts that show the state of its task.
     layers: u64,
-    /// It is not what the client sent.
+    /// The request differs from the client's.
     pub(super) is_changed: bool,
 }
 
 impl Exchange {
-    /// Returns the response headers that tell the client of the exchange: names and values.
+    /// Returns the response headers that describe the exchange to the client: names and values.
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         let mut headers = vec![
             ("x-infold-task", self.task.to_string()),
@@ -55,7 +55,7 @@ impl Exchange {
         headers
     }
 
-    /// Returns the rule with room for what the request shows at its end.
+    /// Returns the rule with room for the text at the request's end.
     pub(super) fn rule_for_folding<'r>(&self, rule: &'r ModelRule) -> Cow<'r, ModelRule> {
         let mut rule = Cow::Borrowed(rule);
         let end = self.context.as_ref().map(InjectedContext::end_tokens);
@@ -65,7 +65,7 @@ impl Exchange {
         rule
     }
 
-    /// Returns what is added to the request, beside folds.
+    /// Returns the changes to the request besides folds.
     pub(super) fn additions(&self) -> RequestAdditions<'_> {
         RequestAdditions {
             tools: self.tools.as_ref(),
@@ -99,7 +99,7 @@ impl Exchange {
         fitted.outgoing
     }
 
-    /// Sends the request as it came, with what it shows of the state of its task.
+    /// Sends the request unfolded, with the texts of its task's state.
     pub(super) fn send_unfolded(
         &mut self,
         call: &ModelCall,

@@ -9,10 +9,10 @@ use uuid::Uuid;
 use crate::conversations::Core;
 use crate::mcp::History;
 
-/// A result that does not have room for this many characters says so instead.
+/// A result with less room than this is replaced by a note.
 const MIN_RESULT_CHARS: usize = 400;
 
-/// Answers calls, within the room that is left for results. Blocks.
+/// Answers calls within the remaining room for results. Blocks.
 pub(super) fn answer(
     core: &Arc<Core>,
     task: Uuid,
@@ -32,7 +32,7 @@ pub(super) fn answer(
             }
         };
         lookups += 1;
-        // A result leaves room for others.
+        // Each result leaves room for the next ones.
         let limit = *room / 2;
         let result = if limit < MIN_RESULT_CHARS {
             Err("no room is left for more look-ups: answer with what you have".to_owned())
@@ -65,7 +65,7 @@ fn look_up(history: Option<&History>, tool: LookupTool, call: &HeldCall) -> Resu
     }
 }
 
-/// Returns a text of at most so many characters.
+/// Returns a text of at most `limit` characters.
 fn cut(text: String, limit: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(limit) else {
         return text;

@@ -1,4 +1,4 @@
-//! A streamed reply on its way to the client, without look-ups: they are answered, and it goes on.
+//! A streamed reply on its way to the client, without look-ups: they are answered, and the reply continues.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,20 +25,20 @@ use crate::translated_reply::stream_error;
 pub(crate) struct LookupBody {
     filter: ReplyFilter,
     step: RoundStep,
-    /// Bytes for the client, before anything else is done.
+    /// The bytes to send to the client first.
     ready: Vec<u8>,
 }
 
-/// What a reply waits for.
+/// The step that a reply waits for.
 enum RoundStep {
     /// More of this round.
     Reading(ResponseBody, Option<Box<LookupRounds>>),
-    /// Answers to look-ups, and the next round; or that all is recorded.
+    /// Waits for the lookups and the next round, or until all is recorded.
     Asking(Mutex<Pin<Box<dyn Future<Output = AfterRound> + Send>>>),
     Ended,
 }
 
-/// What comes after a round.
+/// The outcome of a round.
 enum AfterRound {
     Next(ResponseBody, Box<LookupRounds>),
     Done,
@@ -54,7 +54,7 @@ impl LookupBody {
         }
     }
 
-    /// The provider said all of a round.
+    /// Handles the end of a round.
     fn end_round(&mut self, rounds: Option<Box<LookupRounds>>) {
         self.step = RoundStep::Ended;
         let has_unjudged_calls = self.filter.has_unjudged_calls();
@@ -85,11 +85,12 @@ impl LookupBody {
         self.step = RoundStep::Asking(Mutex::new(future));
     }
 
-    /// Says how a round broke off, if the provider has not said it: the client saw the first one begin, or not all of it.
+    /// Returns the error with which a round broke off, unless the provider sent one: the client saw the reply begin, or
+    /// not all of it.
     fn broken(&self, outcome: &RoundOutcome, has_unjudged_calls: bool) -> Option<ClientError> {
         match &outcome.reply {
             Ok(_) => None,
-            // Calls that were not judged do not go on, nor does what was said behind them.
+            // Calls that were not judged are not forwarded, nor are the texts behind them.
             Err(ReplyError::Failed { .. }) if !has_unjudged_calls => None,
             Err(_) if self.filter.is_first_round() && !outcome.is_withheld => None,
             Err(error) => Some(FollowUpError::broken(Some(error.clone())).client_error()),
@@ -118,7 +119,7 @@ impl LookupBody {
     }
 }
 
-/// Says in the client's words why the provider refused to go on.
+/// Returns the provider's refusal of the next round in the client's wire.
 async fn refused(answer: ForwardResponse) -> ClientError {
     let (read, _) = read_up_to(answer.body, MAX_ERROR_BODY_BYTES).await;
     let status = if answer.status.is_redirection() {

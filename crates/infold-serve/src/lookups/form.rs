@@ -1,4 +1,4 @@
-//! The form of a reply's body, by its first bytes: what a server calls it is not always right.
+//! The form of a reply's body, detected by its first bytes: the content type is not always right.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,22 +19,22 @@ use crate::proxy::has_stream_type;
 pub(crate) enum ReplyForm {
     Stream,
     Whole,
-    /// A list of chunks, as Gemini streams where nobody asks for events.
+    /// A list of chunks: Gemini's streams without `alt=sse`.
     List,
 }
 
-/// What the beginning of a body shows.
+/// The kind of a body, judged by its beginning.
 enum StartKind {
     Json,
     Events,
-    /// Neither, or too little to tell.
+    /// Neither, or too few bytes to decide.
     Other,
 }
 
-/// A line of a stream of events begins with one of these.
+/// The beginnings of lines in a stream of events.
 const EVENT_STARTS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
 
-/// By so many bytes behind white space a stream of events is known.
+/// The bytes behind white space that are enough to recognise a stream of events.
 const MAX_START_BYTES: usize = 6;
 
 impl ReplyForm {
@@ -48,7 +48,7 @@ impl ReplyForm {
     }
 }
 
-/// Returns an answer and whether its body is a stream, of which no more than the beginning was read if it is.
+/// Returns an answer and whether its body is a stream. Of a stream only the beginning was read.
 pub(super) async fn open(
     wire: Wire,
     mut answer: ForwardResponse,
@@ -72,7 +72,7 @@ pub(super) async fn open(
     }
     let body = read_whole(answer.body).await?;
     let is_stream = wire == Wire::Ollama && has_many_lines(&body);
-    // What goes on is shorter without look-ups.
+    // The body becomes shorter without the lookups.
     answer.headers.remove(CONTENT_LENGTH);
     answer.body = body.into();
     Ok((answer, is_stream))
@@ -96,7 +96,7 @@ pub(super) async fn in_form(
     };
     let mut reader = ReplyReader::new(wire, delivery);
     let read = reader.push(&body, &mut |_| {});
-    // Whoever reads on says what is wrong with a body that is no reply.
+    // A body that is no reply is passed on unchanged, and the next reader reports the error.
     answer.body = match read.and_then(|()| reader.finish()) {
         Ok(reply) => Bytes::from(form.write(wire, &reply)).into(),
         Err(_) => body.into(),
@@ -105,7 +105,7 @@ pub(super) async fn in_form(
     Ok(answer)
 }
 
-/// Returns an answer whose body does not begin with the mark of UTF-8, which would stand in the midst of what came before it.
+/// Returns an answer without a UTF-8 byte order mark, which would end up in the middle of the client's body.
 async fn without_mark(mut answer: ForwardResponse) -> ForwardResponse {
     let (read, is_open, failed) = read_start(&mut answer.body, true).await;
     let behind = read.len() - behind_blank(&read).len();
@@ -117,7 +117,7 @@ async fn without_mark(mut answer: ForwardResponse) -> ForwardResponse {
     answer
 }
 
-/// Reads a body until its form shows; returns what was read, whether more may follow, and why no more came.
+/// Reads a body until its form is clear; returns the bytes, whether more may follow, and the error if it broke off.
 async fn read_start(
     body: &mut ResponseBody,
     has_stream_type: bool,
@@ -199,9 +199,9 @@ pub(super) async fn read_whole(mut body: ResponseBody) -> Result<Bytes, FollowUp
 /// A body of which the beginning was read.
 struct ReadBody {
     read: Option<Bytes>,
-    /// Why no more came.
+    /// The error with which the body broke off.
     failed: Option<ForwardError>,
-    /// None if all was read.
+    /// The rest of the body; `None` if all was read.
     rest: Option<ResponseBody>,
 }
 

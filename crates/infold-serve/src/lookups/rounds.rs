@@ -27,10 +27,10 @@ use crate::route::Route;
 use crate::server::ServerState;
 use crate::translate::LostParts;
 
-/// So many requests follow the first of a turn; the last of them offers no more look-ups.
+/// The number of requests after the first of a turn; the last of them offers no more look-ups.
 const MAX_FOLLOW_UPS: usize = 4;
 
-/// The requests of one turn: the first, and those that follow look-ups.
+/// The requests of one turn: the first, and those after look-ups.
 pub(crate) struct LookupRounds {
     state: Arc<ServerState>,
     wire: Wire,
@@ -42,24 +42,26 @@ pub(crate) struct LookupRounds {
     /// The first request, once another follows it.
     first: Option<Bytes>,
     follow_ups: usize,
-    /// The last reply is ours: the model did not stop looking things up, or was cut off while it did.
+    /// The proxy writes the last reply: the model did not stop looking things up, or was cut off while it did.
     is_ours: bool,
 }
 
-/// Why no reply follows a look-up.
+/// The reason that no reply follows a look-up.
 pub(crate) enum FollowUpError {
     /// Infold could not ask again.
     Internal(String),
     /// The reply ends too early, or is none.
     Broken(String),
-    /// The provider compressed its reply in a way that is not known here, so that look-ups could not be told from the rest of it.
+    /// The provider used a content coding that is unknown here, so look-ups cannot be separated from the rest of the
+    /// reply.
     Unreadable(String),
-    /// The provider did not answer; this is what a client is told.
+    /// The provider did not answer; this is the response to the client.
     Unreachable(Box<Response>),
 }
 
 impl FollowUpError {
-    /// A reply that ends too early, or is none. What cannot be read of it is not repeated: it may be of a look-up.
+    /// Returns the error of an incomplete or invalid reply. Bytes that cannot be read are not repeated: they may belong
+    /// to a look-up.
     pub fn broken(error: Option<ReplyError>) -> FollowUpError {
         let why = match error {
             Some(
@@ -118,9 +120,10 @@ impl LookupRounds {
         outcome.waits_for_lookups() && self.follow_ups <= MAX_FOLLOW_UPS
     }
 
-    /// Answers the look-ups of a round, and asks again; if that was done often enough, says so in the model's place.
+    /// Answers the look-ups of a round and sends the next request; after too many rounds the proxy writes the last
+    /// reply.
     ///
-    /// `headers` are those of an answer so far.
+    /// `headers` are the response headers so far.
     pub async fn follow_up(
         &mut self,
         outcome: RoundOutcome,
@@ -227,7 +230,7 @@ impl LookupRounds {
         })
     }
 
-    /// The reply is whole: remembers what was said, and answers look-ups beside calls of the client's.
+    /// Handles a complete reply: records its messages, and answers look-ups beside calls of the client's tools.
     pub async fn conclude(&mut self, outcome: RoundOutcome) {
         let Ok(reply) = outcome.reply else { return };
         let calls = outcome.calls;
@@ -235,7 +238,7 @@ impl LookupRounds {
             return;
         }
         let mut results = Vec::new();
-        // Without calls for the client no request follows in which a result could stand.
+        // Without calls for the client no request follows that could carry a result.
         let is_beside = calls.others > 0;
         if is_beside {
             let texts = self.answers(&calls.held).await;
@@ -263,7 +266,7 @@ impl LookupRounds {
             record.add_messages(messages);
         }
         record.results = results;
-        // What is ours was asked of nobody.
+        // The proxy's own replies cost no tokens.
         if !self.is_ours {
             record.usages.extend(reply.usage);
         }
@@ -313,7 +316,7 @@ impl LookupRounds {
     }
 }
 
-/// Returns the result of a call after which nothing is asked any more.
+/// Returns the result of a call after which no request follows.
 fn last_result(call: &HeldCall) -> String {
     match &call.kind {
         HeldKind::Lookup(_) => NO_LOOKUP_LEFT.to_owned(),
@@ -321,7 +324,7 @@ fn last_result(call: &HeldCall) -> String {
     }
 }
 
-/// Returns the answer in the place of the one that the model did not give.
+/// Returns the reply that the proxy writes instead of the model.
 fn in_place_of(
     wire: Wire,
     before: &Reply,

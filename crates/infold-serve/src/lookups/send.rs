@@ -16,7 +16,8 @@ use crate::proxy::{ProxiedRequest, complaint};
 use crate::{ConversationError, Exchange, ModelCall, OutgoingBody};
 
 impl ProxiedRequest<'_> {
-    /// Sends a request once, and returns its answer without look-ups; or why there is none, and what the client is told.
+    /// Sends a request once, and returns its answer without look-ups; or the reason that there is none, and the
+    /// client's response.
     pub async fn send_with_lookups(
         &self,
         sent: Vec<BodyPart>,
@@ -47,7 +48,7 @@ impl ProxiedRequest<'_> {
     }
 }
 
-/// Returns an answer without look-ups: they are answered before it, or on its way.
+/// Returns an answer without look-ups: they are answered before it, or while it is streamed.
 async fn without_lookups(
     wire: Wire,
     answer: ForwardResponse,
@@ -80,7 +81,7 @@ pub(crate) async fn retry_without_lookups(
 }
 
 impl Exchange {
-    /// Says whether tools are offered for looking up what is hidden.
+    /// Says whether tools for looking up hidden messages are offered.
     pub(crate) fn offers_lookups(&self) -> bool {
         let lookups = self.lookups.as_ref();
         lookups.is_some_and(|lookups| lookups.offer.is_some())
@@ -96,7 +97,7 @@ impl Exchange {
         }
         self.lookups_refused = true;
         let mut open = self.core.pool.lease(self.task)?;
-        // What was looked up before the refusal was paid for.
+        // The lookups before the refusal were paid for.
         if let Some(lookups) = self.lookups.take().and_then(|lookups| lookups.take()) {
             self.record_earlier_usage(&mut open, &lookups.usages)?;
         }

@@ -1,4 +1,4 @@
-//! A reply that comes as one body, without look-ups: they are answered before the client gets it.
+//! A reply as one body, without look-ups: they are answered before the client gets it.
 
 use bytes::Bytes;
 use infold_provider::ForwardResponse;
@@ -71,7 +71,7 @@ fn without_mark(body: Bytes) -> Bytes {
     }
 }
 
-/// Says whether a body goes on: it is a reply, says in the first round why there is none, or holds nothing of a look-up.
+/// Says whether a body is forwarded: it is a reply, an error in the first round, or contains no part of a look-up.
 fn passes(outcome: &RoundOutcome, filter: &ReplyFilter, body: &[u8], is_judged: bool) -> bool {
     match &outcome.reply {
         Ok(_) => Json::parse(body).is_ok(),
@@ -83,11 +83,11 @@ fn passes(outcome: &RoundOutcome, filter: &ReplyFilter, body: &[u8], is_judged: 
     }
 }
 
-/// Returns the chunks of a reply that is a list of them, as events: so Gemini streams where nobody asks for events.
+/// Returns the chunks of a reply that is a list of them, as events: Gemini streams lists without `alt=sse`.
 fn chunks(body: &[u8]) -> Option<Vec<Vec<u8>>> {
     let json = Json::parse(body).ok()?;
     let event = |chunk: Json<'_>| {
-        // A line break in JSON stands between tokens.
+        // Line breaks in JSON occur only between tokens.
         let line = chunk.bytes().iter().filter(|byte| !b"\r\n".contains(byte));
         let mut event = b"data: ".to_vec();
         event.extend(line);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::ToolFailure;
 
-/// The arguments of a call, which has no others than its tool takes.
+/// The arguments of a call, all of which the tool knows.
 #[derive(Debug)]
 pub struct ToolArguments(Map<String, Value>);
 
@@ -24,7 +24,7 @@ impl ToolArguments {
         }
     }
 
-    /// All of them.
+    /// Returns all arguments.
     pub fn all(&self) -> &Map<String, Value> {
         &self.0
     }

@@ -8,9 +8,9 @@ use infold_wire::{ContentBlock, Json, Message, argument_values};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// A call is looked for in so many tasks, those with the newest activity.
+/// The number of tasks in which a call is looked for: those with the newest activity.
 const MAX_TASKS: usize = 16;
-/// A call is looked for in so many messages from the end: on some wires each of several calls is a message.
+/// The number of messages from the end in which a call is looked for: on some wires each of several calls is a message.
 const MAX_MESSAGES: u64 = 16;
 
 /// A call in the log of a task.

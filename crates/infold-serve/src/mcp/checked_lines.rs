@@ -1,4 +1,4 @@
-//! Lines of a client on standard input, checked: what is no message is answered here, and not passed on.
+//! Checked lines of a client on standard input: invalid messages are answered here, and not passed on.
 
 use std::io;
 
@@ -13,16 +13,16 @@ use super::message_check::{BadMessage, check};
 
 /// The longest line that is read.
 const MAX_LINE_BYTES: usize = 16 << 20;
-/// So much is on its way between two tasks.
+/// The bytes in transit between two tasks.
 const BUFFER_BYTES: usize = 64 << 10;
-/// So many lines wait to be written.
+/// The number of lines that are queued for writing.
 const MAX_WAITING_LINES: usize = 16;
 
-/// Standard input and output of which only messages are left.
+/// Standard input and output, reduced to valid messages.
 pub(super) struct CheckedLines {
-    /// What the client says.
+    /// The messages of the client.
     pub input: DuplexStream,
-    /// What it is told.
+    /// The messages to the client.
     pub output: DuplexStream,
     pub ends: LineTasks,
 }
@@ -59,7 +59,7 @@ impl CheckedLines {
 }
 
 impl LineTasks {
-    /// Reads no more, and writes what is left.
+    /// Stops reading, and writes the remaining lines.
     pub async fn finish(self) {
         self.reading.abort();
         // A client that went away reads nothing.
@@ -67,7 +67,7 @@ impl LineTasks {
     }
 }
 
-/// Passes messages on, and answers what is none.
+/// Passes valid messages on, and answers invalid ones.
 async fn pass_input(
     mut from: impl AsyncBufRead + Unpin,
     mut to: DuplexStream,
@@ -99,7 +99,7 @@ async fn pass_input(
     to.shutdown().await
 }
 
-/// Passes on what the client is told, line by line: answers of two kinds must not mix.
+/// Passes messages for the client on line by line, so that answers from two sources do not mix.
 async fn pass_output(
     mut from: impl AsyncBufRead + Unpin,
     lines: mpsc::Sender<Vec<u8>>,
@@ -123,7 +123,7 @@ async fn write_lines(
     Ok(())
 }
 
-/// Reads a line without its end; of one that is too long, nothing is kept.
+/// Reads a line without its end; a line that is too long is discarded.
 async fn next_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<ClientLine>> {
     let mut line = Vec::new();
     let (mut is_too_long, mut has_any) = (false, false);

@@ -1,4 +1,4 @@
-//! Earlier searches in the log: what they returned is on record already, where it was first said.
+//! Recognises earlier searches in the log: their results are on record already, in the original messages.
 
 use infold_log::{Past as _, Span};
 use infold_store::{Log, SearchHit};
@@ -6,10 +6,10 @@ use infold_wire::{ContentBlock, Message};
 
 /// Ends of the names of tools whose results only repeat the log.
 const REPEATING_TOOLS: [&str; 2] = ["search_history", "recall"];
-/// Calls are looked for in so many messages of a round.
+/// The number of messages of a round in which calls are looked for.
 const MAX_MESSAGES: u64 = 32;
 
-/// Returns whether a hit is a call of one of our tools, or its result: a search that found those would find itself.
+/// Returns whether a hit is a call of one of our tools, or its result: a search that returned those would find itself.
 pub fn is_echo(log: &Log, hit: &SearchHit) -> bool {
     let Ok(record) = log.record(hit.seq) else {
         return false;

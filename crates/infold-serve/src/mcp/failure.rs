@@ -5,7 +5,7 @@ use infold_store::{LogError, StepError, TaskError};
 
 use crate::api::ApiError;
 
-/// Why a tool has no result, and what to do about it, in one text.
+/// The reason that a tool has no result, with a hint, in one text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolFailure(String);
@@ -16,7 +16,7 @@ impl ToolFailure {
         ToolFailure(text.into())
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint.
     pub(super) fn hint(self, hint: &str) -> ToolFailure {
         ToolFailure(format!("{}; {hint}", self.0))
     }

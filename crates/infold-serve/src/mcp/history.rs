@@ -1,4 +1,4 @@
-//! What a client of the protocol is served: the store, its scope, and whether it may write.
+//! The history that a client of the protocol may use: the store, its scope, and whether it may write.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::arguments::ToolArguments;
 use super::caller::{self, CallerCall};
 use super::{McpScope, ToolFailure};
 
-/// Takes a step on a task and says what it did, in one line.
+/// Takes a step on a task and describes its effect in one line.
 pub type StepTaker = Arc<dyn Fn(Uuid, &Step) -> Result<String, ToolFailure> + Send + Sync>;
 
-/// The most characters of a result; what is left is asked for with another call.
+/// The most characters of a result; the rest is requested with another call.
 pub(super) const MAX_RESULT_CHARS: usize = 20_000;
 
 /// The history of some tasks.
@@ -33,15 +33,15 @@ pub struct History {
 pub(super) struct HistoryReach {
     /// The tasks in scope and the caller's own, newest activity first.
     pub rows: Vec<TaskRow>,
-    /// The call in the log of the conversation that it comes from, if that can be told.
+    /// The call in the log of its conversation, if it was found.
     pub call: Option<CallerCall>,
 }
 
-/// So many tasks are named where one has to be chosen.
+/// The number of tasks that are named if one has to be chosen.
 const MAX_NAMED: usize = 5;
 
 impl History {
-    /// Serves the tasks of a scope. They are only read, unless something takes steps.
+    /// Serves the tasks of a scope. They are read-only without `steps`.
     pub fn new(contexts: Contexts, scope: McpScope, steps: Option<StepTaker>) -> History {
         History {
             contexts,
@@ -59,7 +59,7 @@ impl History {
         }
     }
 
-    /// The same history with another scope.
+    /// Returns the same history with another scope.
     pub(super) fn within(&self, scope: McpScope) -> History {
         History {
             scope,
@@ -84,7 +84,7 @@ impl History {
         let searched = all.as_deref().unwrap_or(&rows);
         let call = caller::find(&self.contexts, searched, tool, arguments.all());
         let own = call.map(|call| call.task);
-        // Its own conversation is the caller's to read, whatever directory it names.
+        // The caller may read its own conversation, whatever directory it names.
         let row = all.and_then(|all| all.into_iter().find(|row| Some(row.uuid) == own));
         if let Some(row) = row.filter(|row| rows.iter().all(|other| other.uuid != row.uuid)) {
             rows.insert(0, row);
@@ -92,7 +92,7 @@ impl History {
         Ok(HistoryReach { rows, call })
     }
 
-    /// Finds the one task that a call is about: the named one, the caller's own, or the only one.
+    /// Finds the one task that a call refers to: the named one, the caller's own, or the only one.
     pub(super) fn task(&self, tool: &str, arguments: &ToolArguments) -> Result<Uuid, ToolFailure> {
         let reach = self.reach(tool, arguments)?;
         if let Some(name) = arguments.text("task")? {
@@ -109,7 +109,7 @@ impl History {
         }
     }
 
-    /// Finds a task by its name, if it is in reach.
+    /// Finds a task by its name within reach.
     pub(super) fn named(&self, name: &str, reach: &HistoryReach) -> Result<Uuid, ToolFailure> {
         Contexts::resolve_among(name, &reach.rows).map_err(|error| {
             let is_unknown = matches!(error, TaskError::Unknown { .. });
@@ -127,7 +127,7 @@ impl History {
     }
 }
 
-/// The first of some tasks, with what they are about.
+/// Lists the first of some tasks with their subjects.
 fn names(rows: &[TaskRow]) -> String {
     let name = |row: &TaskRow| {
         let id = row.uuid.to_string();

@@ -1,13 +1,13 @@
-//! Checks messages of JSON-RPC before the protocol's crate reads them: it does not tell what is wrong with one.
+//! Checks JSON-RPC messages before the protocol's crate reads them, because it does not describe their errors.
 
 use serde_json::{Value, json};
 
-/// What is wrong with a message.
+/// The error in a message.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BadMessage {
     code: i32,
     text: String,
-    /// The request that it would be; null if that cannot be told.
+    /// The request's id; null if it cannot be read.
     id: Value,
 }
 
@@ -32,13 +32,13 @@ impl BadMessage {
         json!({"jsonrpc": "2.0", "id": self.id, "error": error}).to_string()
     }
 
-    /// Says whether it is a request, only with wrong parameters.
+    /// Says whether the message is a request whose only error is in its parameters.
     pub fn is_request(&self) -> bool {
         self.code == INVALID_PARAMS && !self.id.is_null()
     }
 }
 
-/// Returns the id of a message, if it is one that a request may have.
+/// Returns the id of a message, if it is valid for a request.
 pub(super) fn id_of(message: &[u8]) -> Value {
     let message: Value = serde_json::from_slice(message).unwrap_or_default();
     known_id(&message["id"])
@@ -51,7 +51,7 @@ fn known_id(id: &Value) -> Value {
     }
 }
 
-/// Says what is wrong with a message.
+/// Returns the error in a message, if there is one.
 pub(super) fn check(message: &[u8]) -> Result<(), BadMessage> {
     let message: Value = serde_json::from_slice(message).map_err(|error| BadMessage {
         code: PARSE_ERROR,

@@ -16,13 +16,13 @@ pub fn recall(history: &History, arguments: &ToolArguments) -> Result<String, To
     let task = history.task("recall", arguments)?;
     let log = history.contexts.read(task)?;
     recalled(&log, &range, offset as usize).map_err(|failure| match failure {
-        // Of its own conversation alone whoever asks has nothing to name.
+        // A client that is offered only its own conversation has no task to name.
         RecallFailure::NoFold(text) if history.offered.is_some() => ToolFailure::new(text),
         failure => failure.into(),
     })
 }
 
-/// Why nothing is recalled.
+/// The reason that nothing is recalled.
 #[derive(Debug)]
 pub enum RecallFailure {
     /// There is no such fold in this conversation.
@@ -46,7 +46,7 @@ impl From<LogError> for RecallFailure {
     }
 }
 
-/// Why no further message is read.
+/// The reason that no further message is read.
 enum RecallStop {
     /// The page is full.
     Full,
@@ -102,20 +102,20 @@ fn push_line(text: &mut String, line: &str) -> Result<(), std::convert::Infallib
     Ok(())
 }
 
-/// What a part of a page is of.
+/// The source of a part of a page.
 enum PagePart {
     Fold(String),
     Message(Seq),
 }
 
-/// As much text as a result may have: whole messages, or a piece of one that is longer.
+/// The text of one result: whole messages, or a part of a longer one.
 struct Page {
-    /// So many characters of the first part were read before.
+    /// The characters of the first part that were read before.
     offset: usize,
     text: String,
     chars: usize,
     has_part: bool,
-    /// What to ask for next.
+    /// The range to ask for next.
     rest: Option<String>,
 }
 
@@ -177,7 +177,7 @@ impl Page {
         self.rest = Some(format!("{}`range` {seq}..", before.unwrap_or_default()));
     }
 
-    /// Returns the text, with what to ask for to have the rest, up to the last message.
+    /// Returns the text, with the range to request for the rest, up to the last message.
     fn finish(mut self, last: Option<Seq>) -> String {
         if let Some(rest) = self.rest {
             let open = rest.ends_with("..");

@@ -34,7 +34,7 @@ pub const TEMPLATES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// So many tasks a page of the list has, each with its folds.
+/// The number of tasks on a page of the list, each with its folds.
 const TASKS_PER_PAGE: usize = 20;
 
 impl History {
@@ -79,7 +79,7 @@ impl History {
         Ok(folds.collect())
     }
 
-    /// Reads a resource; none if nothing has such an address.
+    /// Reads a resource; `None` if there is none at this address.
     pub(super) fn read(&self, uri: &str) -> Option<Result<String, ToolFailure>> {
         let path = uri.strip_prefix("infold://tasks/")?;
         let parts: Vec<&str> = path.split('/').collect();
@@ -98,7 +98,7 @@ impl History {
         }))
     }
 
-    /// Finds a task by its name, if it is in scope: who reads a resource cannot be told.
+    /// Finds a task by its name within the scope: the reader of a resource is unknown.
     fn in_scope(&self, name: &str) -> Result<Uuid, ToolFailure> {
         let rows = self.scope.rows(&self.contexts)?;
         self.named(name, &HistoryReach { rows, call: None })

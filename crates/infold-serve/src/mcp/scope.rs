@@ -11,11 +11,11 @@ use super::ToolFailure;
 /// The tasks that a client may read, beside its own conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum McpScope {
-    /// All of them.
+    /// All tasks.
     All,
-    /// One, by its id, the beginning of it, or `@`, the newest at the time of each call.
+    /// One task, by its id or the beginning of it, or `@`: the newest at the time of each call.
     Task(String),
-    /// Those whose agent worked in a directory.
+    /// The tasks whose agent worked in a directory.
     Directory(PathBuf),
 }
 

@@ -12,11 +12,11 @@ use super::echo::is_echo;
 use super::history::MAX_RESULT_CHARS;
 use super::{History, McpScope, ToolFailure};
 
-/// So many hits are given unless more are asked for.
+/// The default number of hits.
 const DEFAULT_HITS: u64 = 10;
-/// No answer has more hits.
+/// The largest number of hits.
 const MAX_HITS: u64 = 50;
-/// So many conversations are listed unless fewer are asked for.
+/// The default number of listed conversations.
 const MAX_LISTED: u64 = 50;
 
 /// `search_history`
@@ -41,7 +41,7 @@ pub fn search(history: &History, arguments: &ToolArguments) -> Result<String, To
             (None, McpScope::All) => None,
             (tasks, _) => Some(tasks.unwrap_or_else(all)),
         },
-        // Some are left out below.
+        // The filter below removes some of them.
         limit: Some(2 * limit),
         ..SearchQuery::default()
     };
@@ -73,8 +73,8 @@ pub fn search(history: &History, arguments: &ToolArguments) -> Result<String, To
     Ok(out)
 }
 
-/// Searches the conversation that asks: hidden messages first, because it sees the others, and
-/// nothing of the question itself.
+/// Searches the conversation of the caller: hidden messages first, because it sees the others, and without the messages
+/// of the question itself.
 fn search_own(
     history: &History,
     query: &SearchQuery,
@@ -96,7 +96,7 @@ fn search_own(
     Ok(answer)
 }
 
-/// Returns what the user said last before a call: the first message of its turn.
+/// Returns the last user message before a call: the first message of its turn.
 fn question(log: &Log, call: Seq) -> Seq {
     // Tool results have the role of the user on some wires, but belong to the round of their call.
     let is_question = |seq: Seq| {
@@ -112,7 +112,7 @@ fn question(log: &Log, call: Seq) -> Seq {
 }
 
 impl History {
-    /// Writes as many hits as there is room for.
+    /// Writes the hits that fit into the remaining room.
     fn push_hits(&self, hits: &[SearchHit], out: &mut String) {
         let mut used = 0;
         for (at, hit) in hits.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Tools with which a model reads and changes the layered state of its task: the phase, what is remembered, the plan.
+//! Tools with which a model reads and changes the layered state of its task: the phase, remembered items, the plan.
 
 use infold::config::nearest;
 use infold::layers::model::{
@@ -12,7 +12,7 @@ use super::arguments::ToolArguments;
 use super::history::MAX_RESULT_CHARS;
 use super::{History, ToolFailure};
 
-/// What can be remembered, and the field that keeps it.
+/// The kinds that can be remembered, and the field of each.
 const KINDS: [(&str, Field); 12] = [
     ("fact", Field::Facts),
     ("decision", Field::Decisions),
@@ -104,7 +104,7 @@ pub fn set_plan(history: &History, arguments: &ToolArguments) -> Result<String, 
     let task = history.task("set_plan", arguments)?;
     let before = read(history, task)?;
     let step = |text: String| {
-        // A step that stays is as far as it was.
+        // A step that stays in the plan keeps its state.
         let same = before.items(Field::Plan).iter().find(|it| it.text == text);
         let fresh = || LayerItem::new(text.clone()).with(Attribute::Status, STATUSES[0]);
         same.cloned().unwrap_or_else(fresh)
@@ -215,7 +215,7 @@ fn find_field(name: &str) -> Result<Field, ToolFailure> {
     })
 }
 
-/// The items of a state, or of one field from an item on, as many as there is room for.
+/// Returns the items of a state, or of one field from an item on, as many as fit.
 fn state_text(state: &LayerState, only: Option<Field>, from: u64) -> String {
     let (mut out, mut used) = (String::new(), 0);
     let fields = state

@@ -12,7 +12,7 @@ use super::{History, ToolFailure, recall, search, state, view};
 /// One tool.
 pub struct McpTool {
     pub name: &'static str,
-    /// What a model reads of it.
+    /// The description for the model.
     pub about: &'static str,
     pub parameters: &'static [ToolParameter],
     /// Whether it changes a conversation.
@@ -24,7 +24,7 @@ pub struct McpTool {
 pub struct ToolParameter {
     name: &'static str,
     about: &'static str,
-    /// Its JSON type.
+    /// The JSON type of the argument.
     kind: &'static str,
     /// The values that it can have; none if it can have any.
     values: &'static [&'static str],
@@ -56,7 +56,7 @@ const fn list(name: &'static str, about: &'static str) -> ToolParameter {
     }
 }
 
-/// One of some texts.
+/// Returns an argument with a fixed set of values.
 const fn choice(
     name: &'static str,
     values: &'static [&'static str],
@@ -80,7 +80,7 @@ const TASK: ToolParameter = text(
     "A conversation, by the beginning of its id; this one if it is left out",
 );
 
-/// All there are.
+/// All tools.
 #[rustfmt::skip]
 static TOOLS: &[McpTool] = &[
     McpTool { name: "search_history", run: search::search, writes: false,
@@ -126,7 +126,7 @@ static TOOLS: &[McpTool] = &[
         parameters: &[required(text("text", "The text")), TASK] },
 ];
 
-/// The longest note: it is a part of every request from then on.
+/// The longest note in characters: it is part of every later request.
 const MAX_NOTE_CHARS: usize = 4000;
 
 fn pin(history: &History, arguments: &ToolArguments) -> Result<String, ToolFailure> {
@@ -168,7 +168,7 @@ impl History {
             return Some(Err(ToolFailure::new(text)));
         }
         let known = tool.parameters.iter().map(|it| it.name);
-        // What a conversation is offered is about itself alone.
+        // Tools that are offered to a conversation work on that conversation alone.
         let known = known.filter(|name| self.offered.is_none() || *name != TASK.name);
         let known: Vec<&str> = known.collect();
         let arguments = ToolArguments::new(arguments, &known);

@@ -1,4 +1,4 @@
-//! `view`: what the model sees of a conversation, one line for each message or fold.
+//! The tool `view`: the conversation as the model sees it, one line for each message or fold.
 
 use infold::numbers::{count, number};
 use infold::show::{LogSnapshot, ViewLine};
@@ -16,7 +16,7 @@ pub fn view(history: &History, arguments: &ToolArguments) -> Result<String, Tool
     viewed(history.contexts.read(task)?, from)
 }
 
-/// Returns the lines of a view from one on, as many as there is room for.
+/// Returns the lines of a view from a given one on, as many as fit.
 pub fn viewed(log: Log, from: u64) -> Result<String, ToolFailure> {
     let seen = LogSnapshot::new(log, None)?;
     let view = seen.view()?;

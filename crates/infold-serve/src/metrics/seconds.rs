@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// How long things took, by bounds that are the same with every use.
+/// A histogram of durations with fixed bounds.
 #[derive(Debug)]
 pub struct Seconds<const N: usize> {
-    /// How many took at most as long as each bound, and more than the one before.
+    /// The number of durations up to each bound that exceed the bound before.
     counts: [AtomicU64; N],
-    /// How many took longer than any.
+    /// The number of durations above the last bound.
     longer: AtomicU64,
     micros: AtomicU64,
 }
@@ -34,7 +34,7 @@ impl<const N: usize> Seconds<N> {
         self.micros.fetch_add(micros, Relaxed);
     }
 
-    /// As Prometheus reads it.
+    /// Writes the histogram in the text format of Prometheus.
     pub fn render(&self, out: &mut String, name: &str, bounds: &[Duration; N]) {
         let mut sum = 0;
         for (bound, count) in bounds.iter().zip(&self.counts) {

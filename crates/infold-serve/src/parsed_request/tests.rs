@@ -39,7 +39,7 @@ fn pieces(count: usize) -> ModelCall {
     call(Wire::Gemini, body.into_bytes())
 }
 
-/// How long this thread has been running: others share the machine.
+/// Returns the CPU time of this thread: other processes share the machine.
 fn spent() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
@@ -106,7 +106,7 @@ fn body(wire: Wire, messages: &[(usize, String)], mark: usize, members: usize) -
     format!(r#"{{{before}"{name}":[{}]{behind}}}"#, messages.join(", ")).into_bytes()
 }
 
-/// All that a request was parsed to, or why it was not.
+/// Returns the parsed request as text, or the error.
 fn parsed(call: &ModelCall, digests: &DigestCache) -> String {
     match ParsedRequest::read(call, digests) {
         Ok(it) => format!(
@@ -128,8 +128,8 @@ fn any_messages(most: usize) -> impl Strategy<Value = Vec<(usize, String)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However requests follow each other, each is parsed as if it were the first: grown, cut, with marks that move, with other members,
-    /// and with a byte changed anywhere.
+    /// Each request is parsed as if it were the first, whatever came before: grown, cut, with moved cache marks, with
+    /// other members, and with a byte changed anywhere.
     #[test]
     fn a_known_beginning_changes_nothing(
         wire in prop::sample::select(&Wire::ALL[..]),
@@ -178,7 +178,7 @@ fn only_what_follows_a_known_beginning_is_parsed() {
         assert_eq!(known(&messages, 1), 0, "{wire}");
         assert_eq!(known(&messages, 1), 31, "{wire}");
         messages.extend((31..33).map(say));
-        // A mark that moved from the last message leaves those before it.
+        // A cache mark that moved from the last message is removed from those before it.
         let expected = if wire == Wire::Anthropic {
             20..28
         } else {

@@ -11,17 +11,17 @@ use crate::open_task::OpenTask;
 #[derive(Default)]
 pub(super) struct PoolState {
     pub slots: HashMap<Uuid, PoolSlot>,
-    /// Until when a task is left to the process that asked for it.
+    /// The time until which a task is reserved for the process that asked for it.
     reserved_until: HashMap<Uuid, Instant>,
     /// Prefetched summaries of tasks that were closed since. Each one knows whether it still applies.
     pub prepared: HashMap<Uuid, PreparedFold>,
-    /// How many exchanges of a task are under way.
+    /// The number of exchanges in progress by task.
     pub exchanges: HashMap<Uuid, u32>,
 }
 
 pub(super) enum PoolSlot {
     Idle(Box<OpenTask>),
-    /// The task is leased, being opened or being closed, and takes so many descriptors.
+    /// The task is leased, being opened or being closed; with its number of descriptors.
     Busy {
         descriptors: u64,
     },
@@ -33,14 +33,14 @@ const MAX_DESCRIPTORS: u64 = 1024;
 /// The fewest descriptors for open tasks: those of four tasks.
 const MIN_DESCRIPTORS: u64 = 32;
 
-/// How long a task is left to another process that asked for it: without this, requests that follow each other closely
-/// would never let it in.
+/// The time for which a task is reserved for another process that asked for it: without this, requests in quick
+/// succession would never let it in.
 const RESERVATION: Duration = Duration::from_millis(150);
 
-/// How long the check that a task's lock file is still ours stays valid.
+/// The time for which the check that a task's lock file is still ours stays valid.
 const CLAIM_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How many prefetched summaries of closed tasks are kept.
+/// The number of cached prefetched summaries of closed tasks.
 const MAX_PREPARED_SUMMARIES: usize = 256;
 
 /// Returns how many descriptors open tasks may have: a third of the limit, the rest is for connections.
@@ -54,7 +54,7 @@ fn descriptor_budget() -> u64 {
 pub(crate) fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // If it fails there is room for fewer tasks and connections.
+    // If this fails, fewer tasks and connections can be open.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {
@@ -83,7 +83,8 @@ impl PoolState {
         };
         let was_checked = open.used.elapsed() < CLAIM_CHECK_INTERVAL;
         if !was_checked && !open.writer.claim().holds() {
-            // A person removed its files or its lock: what is written there would be lost, or clash with another writer.
+            // A person removed the task's files or its lock: further writes would be lost, or clash with another
+            // writer.
             self.slots.remove(&task);
             return None;
         }
@@ -96,7 +97,7 @@ impl PoolState {
         self.reserved_until.insert(task, now + RESERVATION);
     }
 
-    /// Returns how long a task is still left to another process.
+    /// Returns the remaining time for which a task is reserved for another process.
     pub fn reserved_for(&self, task: Uuid) -> Option<Duration> {
         let until = self.reserved_until.get(&task)?;
         let rest = until.saturating_duration_since(Instant::now());
@@ -110,7 +111,7 @@ impl PoolState {
         self.prepared.insert(task, prepared);
     }
 
-    /// Takes out idle tasks, least recently used first, until there is room for `more` descriptors.
+    /// Takes out idle tasks, least recently used first, until `more` descriptors are free.
     pub fn evict_for(&mut self, more: u64) -> Vec<OpenTask> {
         let budget = descriptor_budget();
         let mut used: u64 = self.slots.values().map(PoolSlot::descriptors).sum();

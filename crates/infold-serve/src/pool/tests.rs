@@ -54,7 +54,7 @@ fn a_task_that_takes_long_to_open_is_in_nobodys_way() {
     let (conversations, _runtime) = conversations(dir.path());
     let pool = &conversations.core.pool;
     let (slow, other) = (task(&conversations), task(&conversations));
-    // Whoever opens it makes up for what a crash left, and wants the registry for that.
+    // Opening the task repairs the state that a crash left, and needs the registry for that.
     let lock = conversations.contexts().place(slow).unwrap().join("lock");
     std::fs::write(lock, "{\"pid\":1,\"host\":\"gone\"}\n").unwrap();
     let (done, is_done) = channel();

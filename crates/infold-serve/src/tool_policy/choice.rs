@@ -14,8 +14,8 @@ pub(super) fn chosen_names(wire: Wire, choice: Json<'_>) -> Vec<String> {
     }
 }
 
-/// Returns a choice that names a hidden tool without it. Of a choice of several the others stay, and if none is left no tool may be
-/// called; a choice of one is left to the model.
+/// Returns a choice that names a hidden tool without it. Of a choice of several the others stay, and if none is left no
+/// tool may be called; a choice of one becomes the model's own.
 pub(super) fn choice_without(
     wire: Wire,
     choice: Json<'_>,
@@ -28,7 +28,7 @@ pub(super) fn choice_without(
     let all = list.elements().count();
     let left: Vec<_> = list.elements().filter(is_left).collect();
     if left.is_empty() {
-        // Whoever names one tool demands it, and whoever names several excludes all others.
+        // A choice of one tool requires it, and a choice of several excludes all others.
         let none = if all > 1 {
             ToolChoice::None
         } else {

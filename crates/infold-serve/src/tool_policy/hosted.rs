@@ -7,7 +7,7 @@ use infold_wire::{Json, Wire};
 use super::{RequestMembers, ToolPolicy};
 use crate::ConversationError;
 
-/// A member of a request that stands for tools of the provider's.
+/// A member of a request that enables tools of the provider.
 #[derive(Clone, Debug)]
 pub(super) struct HostedMember {
     pub name: &'static str,
@@ -15,7 +15,7 @@ pub(super) struct HostedMember {
 }
 
 impl RequestMembers<'_> {
-    /// Returns the members that stand for tools.
+    /// Returns the members that enable tools.
     pub(super) fn hosted(&self) -> Result<Vec<HostedMember>, ConversationError> {
         let names: &[&'static str] = match self.call.wire {
             Wire::Chat => &["web_search_options", "plugins"],
@@ -33,7 +33,7 @@ impl RequestMembers<'_> {
 }
 
 impl ToolPolicy {
-    /// Decides about such members, and adds them to what is said of the tools. Returns those that change.
+    /// Decides about such members, and adds them to the record of the tools. Returns those that change.
     pub(super) fn project_hosted(
         &self,
         members: &[HostedMember],

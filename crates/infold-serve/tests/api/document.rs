@@ -30,7 +30,7 @@ fn each_route_is_in_the_document_and_answers() {
             let expected = operation["responses"].as_object().unwrap();
             let expected = expected.keys().find(|status| *status != "default").unwrap();
             let task = server.task(10);
-            // So that there is one of everything to be checked.
+            // This makes one of every kind for the checks.
             let fold = server.post(&format!("{task}/steps"), &json!({"step": "truncate"}));
             let fold = fold.json()["event"].as_str().unwrap().to_owned();
             let path = path

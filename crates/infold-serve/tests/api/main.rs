@@ -103,7 +103,7 @@ fn a_task_is_made_filled_steered_and_ended() {
             .contains("they counted")
     );
     assert_eq!(server.list(&format!("{task}/folds"))[0]["status"], "active");
-    // As it was before the fold.
+    // The state before the fold.
     assert!(server.list(&format!("{task}/folds?at=22")).is_empty());
     assert_eq!(
         seqs(&server.list(&format!("{task}/view?at=4"))),
@@ -213,7 +213,7 @@ fn a_log_comes_in_pages() {
     assert_eq!(page("?to=900&from=11"), (vec![11], false));
 }
 
-/// Long lists are sent while they are made; whoever leaves ends that.
+/// Long lists are sent while they are produced; a client that disconnects ends that.
 #[test]
 fn a_long_log_is_streamed() {
     let server = Server::start();
@@ -340,7 +340,7 @@ fn changes_are_told_as_they_happen() {
         json!({"task": other_id, "change": {"from": 21, "to": 21, "count": 1}})
     );
     assert_eq!(one_heard[2].1["change"]["fold"], "e1");
-    // What others tell is passed on too; a line break in it does no harm.
+    // Events of other parts of the server are passed on too; a line break in one does no harm.
     let json = "{\"why\":\n\"broken\"}".to_owned();
     let task = id.parse().unwrap();
     server.news.publish(LiveEvent {

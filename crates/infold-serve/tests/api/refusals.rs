@@ -194,11 +194,11 @@ fn what_is_wrong_is_said_with_a_status_of_its_own() {
             "{method} {path} {body}\n{error}\n{expected}"
         );
     }
-    // Nothing of all that was kept.
+    // Nothing of the refused requests was recorded.
     assert_eq!(server.get(&task).json()["messages"], 6);
     assert_eq!(server.get(&task).json()["events"], 0);
 
-    // What is nearly right is told of.
+    // An id that is nearly right gets a hint.
     // No id has an x, so that it is never the beginning of one.
     let near = format!("{}x", &id[..7]);
     let answer = server.get(&format!("/infold/api/tasks/{near}")).json();

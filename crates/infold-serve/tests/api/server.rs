@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-/// A server on a contexts directory of its own.
+/// A server with a separate contexts directory.
 pub struct Server {
     pub address: SocketAddr,
     pub contexts: Contexts,
@@ -131,7 +131,7 @@ impl Server {
         }
     }
 
-    /// A task of its own with so many turns.
+    /// Creates a task with `turns` turns.
     pub fn task(&self, turns: usize) -> String {
         let made = self.post(
             "/infold/api/tasks",

@@ -26,14 +26,15 @@ pub struct Proxy {
     contexts: Arc<tempfile::TempDir>,
 }
 
-/// How a proxy is set up.
+/// The settings of a proxy.
 pub struct Setup {
     pub config: String,
     pub upstreams: Vec<String>,
     pub names: Vec<String>,
     pub token: Option<String>,
     pub limits: ServerLimits,
-    /// What windows are said to be. What is known is not asked for: providers see the requests of clients alone.
+    /// The configured window. With one, the proxy does not ask providers for theirs: they see only the requests of
+    /// clients.
     pub window: Option<&'static str>,
 }
 
@@ -55,13 +56,13 @@ impl Setup {
         self.start_in(Arc::new(directory))
     }
 
-    /// Starts it over a directory that others may use, too.
+    /// Starts it with a directory that other proxies may use, too.
     pub fn start_in(self, directory: Arc<tempfile::TempDir>) -> Proxy {
         let contexts = Contexts::new(directory.path(), Durability::Never);
         let env = |name: &str| match name {
             "KEY" => Some("sk-our-own-key".to_owned()),
             "INFOLD_WINDOW" => self.window.map(str::to_owned),
-            // A model that writes summaries ahead would be asked beside the client's requests, at any moment.
+            // A model that writes summaries ahead would be called at any moment, beside the client's requests.
             "INFOLD_SUMMARIZER" => Some("extractive".to_owned()),
             _ => None,
         };
@@ -116,7 +117,7 @@ impl Proxy {
         Setup::to(upstream).start()
     }
 
-    /// Tells it to stop; replies under way go on.
+    /// Tells the proxy to stop; replies in progress continue.
     pub fn stop(&mut self) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -135,12 +136,12 @@ impl Proxy {
         connect(self.address)
     }
 
-    /// Where it keeps things, for another one to go on with.
+    /// Returns its directory, for another proxy to continue with.
     pub fn directory(&self) -> Arc<tempfile::TempDir> {
         self.contexts.clone()
     }
 
-    /// All that it keeps, file after file.
+    /// Returns the contents of all its files.
     pub fn kept(&self) -> String {
         let mut all = String::new();
         let mut folders = vec![self.contexts.path().to_owned()];
@@ -163,10 +164,10 @@ impl Proxy {
         post(self.address, path, headers, body)
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
-        // It may be refused before it was all read.
+        // The request may be refused before it was read completely.
         let _ = stream.write_all(request);
         Answer::read(stream)
     }
@@ -203,24 +204,24 @@ pub fn post(address: SocketAddr, path: &str, headers: &str, body: &[u8]) -> Answ
     let mut stream = connect(address);
     let head = head(address, path, headers, body.len());
     stream.write_all(head.as_bytes()).expect("it is taken");
-    // It may be refused before it was all read.
+    // The request may be refused before it was read completely.
     let _ = stream.write_all(body);
     Answer::read(stream)
 }
 
-/// What a server answered.
+/// The answer of a server.
 pub struct Answer {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
-    /// The end of the body came, and did not only fail to go on.
+    /// The body has its end marker, and did not only break off.
     pub whole: bool,
 }
 
 impl Answer {
     fn read(mut stream: TcpStream) -> Answer {
         let mut bytes = Vec::new();
-        // A connection that breaks leaves what came before.
+        // After a broken connection the bytes before it remain.
         let _ = stream.read_to_end(&mut bytes);
         Answer::parse(&bytes)
     }
@@ -284,7 +285,7 @@ fn unchunk(mut rest: &[u8]) -> (Vec<u8>, bool) {
     }
 }
 
-/// Where a model of a wire is asked, and with which headers.
+/// Returns the path and headers for a model call on a wire.
 pub fn place(wire: Wire, stream: bool) -> (&'static str, &'static str) {
     match (wire, stream) {
         (Wire::Chat, _) => ("/v1/chat/completions", ""),
@@ -325,7 +326,7 @@ pub fn packed(text: &[u8]) -> [(&'static str, Vec<u8>); 5] {
     gzip.write_all(text).expect("memory");
     let mut deflate = ZlibEncoder::new(Vec::new(), Compression::fast());
     deflate.write_all(text).expect("memory");
-    // As some servers write it.
+    // Raw deflate, as some servers send it.
     let mut raw = DeflateEncoder::new(Vec::new(), Compression::fast());
     raw.write_all(text).expect("memory");
     // Two frames with one to be skipped between them.
@@ -342,7 +343,7 @@ pub fn packed(text: &[u8]) -> [(&'static str, Vec<u8>); 5] {
     ]
 }
 
-/// Brotli without any compression: a window of 16 bits, a block of bytes as they are, and the end.
+/// Brotli without any compression: a window of 16 bits, a block of literal bytes, and the end.
 fn brotli(text: &[u8]) -> Vec<u8> {
     assert!((1..=1 << 16).contains(&text.len()));
     // After the window (1 bit) come: not last (1), 4 nibbles of length (2), length - 1 (16), uncompressed (1).

@@ -1,4 +1,4 @@
-//! What a model says, on any wire: thoughts, texts, look-ups and calls of the client's tool.
+//! The output of a model on any wire: thoughts, texts, look-ups and calls of the client's tool.
 
 use infold_testkit::seal;
 use infold_wire::{Reply, StopReason, TokenUsage, Wire, quote};
@@ -42,7 +42,7 @@ pub fn numbered(round: usize, blocks: &[Block]) -> Vec<Numbered> {
         .collect()
 }
 
-/// What the client is to see of several rounds: the usage of all, and no look-up.
+/// Returns the reply that the client is to see for several rounds: with the usage of all, and no look-up.
 pub fn merged(wire: Wire, rounds: &[Vec<Numbered>]) -> Reply {
     let all = rounds.iter().flatten();
     let all = all.filter(|(_, block)| !matches!(block, Block::Lookup(_)));

@@ -16,7 +16,7 @@ fn lookup() -> Block {
     Block::Lookup(word(217))
 }
 
-/// What a reply says, in one text.
+/// Returns all text of a reply.
 fn words(reply: &Reply) -> String {
     let mut out = String::new();
     for message in &reply.messages {
@@ -43,7 +43,7 @@ fn type_of(wire: Wire, stream: bool) -> &'static str {
     }
 }
 
-/// Nothing of a look-up is in an answer.
+/// Checks that no part of a look-up is in an answer.
 fn shows_no_lookup(answer: &Answer, context: &str) {
     let told = answer.text();
     let parts = ["\"tool_calls\"", "\"tool_use\"", "functionCall\""];
@@ -194,7 +194,7 @@ fn a_body_that_ends_within_a_look_up_shows_nothing_of_it() {
                 office.next([Step::error(200, &body[..cut]).header("content-type", kind)]);
                 let calls = office.calls().len();
                 let answer = client.post();
-                // The mark behind the last event of a chat, and what follows the end of other streams, need not come.
+                // The end marker of a chat, and the bytes behind the end of other streams, are optional.
                 if office.calls().len() > calls + 1 {
                     continue;
                 }
@@ -264,7 +264,7 @@ fn a_body_without_look_ups_that_ends_too_early_passes_as_it_is() {
         office.next([Step::error(200, body.clone()).header("content-type", kind)]);
         assert_eq!(client.post().body, body, "{wire}");
     }
-    // Nor is what is no reply at all, or one of another form, replaced.
+    // A body that is no reply at all, or one of another form, is not replaced either.
     for body in ["<html>try again</html>", r#"{"data":[],"object":"list"}"#] {
         let office = Office::new();
         let client = Client::new(&office, Wire::Chat, false, "this");
@@ -298,7 +298,7 @@ fn results_that_the_provider_refuses_do_not_cost_the_reply() {
                 assert_eq!(calls.len(), 3, "{context}");
                 assert!(!calls[2].text().contains("search_history"), "{context}");
                 assert_eq!(calls[2].messages(), calls[0].messages(), "{context}");
-                // What was refused does not come again.
+                // The refused tools are not offered again.
                 client.turn();
                 let sent = office.calls().last().expect("a call").text();
                 assert!(!sent.contains("search_history"), "{context}: {sent}");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::blocks::{Block, TOOL, numbered, reply};
 use crate::front::{Answer, Proxy, Setup, place};
 
-/// A fact that stands in a hidden message alone, as it is found.
+/// A fact that is only in a hidden message, as a search finds it.
 pub const FACT: &str = "= 15029";
 
 /// A word that no other row of the table has, nor a part of it.
@@ -30,7 +30,7 @@ pub struct Office {
     pub provider: Server,
     pub proxy: Proxy,
     steps: Arc<Mutex<VecDeque<Step>>>,
-    /// How many rounds were said: each has ids of its own.
+    /// The number of rounds so far: each has its own ids.
     rounds: AtomicUsize,
 }
 
@@ -39,7 +39,7 @@ impl Office {
         Office::with(Model::picky(), "serve:\n  recall_tool: true\n")
     }
 
-    /// One whose provider speaks this API, whatever the client speaks.
+    /// An office whose provider speaks this API, whatever the client speaks.
     pub fn translating(api: &str) -> Office {
         let model = Model {
             alternate: false,
@@ -52,7 +52,7 @@ impl Office {
         Office::to(model, config, "")
     }
 
-    /// One whose provider speaks another API if `api` says so, such as `openai+`.
+    /// An office whose provider speaks another API if `api` names one, such as `openai+`.
     pub fn to(model: Model, config: &str, api: &str) -> Office {
         let steps: Arc<Mutex<VecDeque<Step>>> = Arc::default();
         let next = Arc::clone(&steps);
@@ -72,7 +72,7 @@ impl Office {
         }
     }
 
-    /// Goes on with another configuration.
+    /// Restarts with another configuration.
     pub fn restart(&mut self, config: &str) {
         let mut setup = Setup::to(&self.provider.url());
         setup.config = config.to_owned();
@@ -99,13 +99,13 @@ impl Office {
         self.next(steps);
     }
 
-    /// Requests for replies so far.
+    /// Returns the requests for replies so far.
     pub fn calls(&self) -> Vec<Seen> {
         let requests = self.provider.requests().into_iter();
         requests.filter(|seen| seen.wire().is_some()).collect()
     }
 
-    /// Nothing was refused.
+    /// Checks that no request was refused.
     pub fn is_accepted(&self) {
         let refusals = self.provider.take_refusals();
         let reasons: Vec<&String> = refusals.iter().map(|refusal| &refusal.reason).collect();
@@ -130,7 +130,7 @@ pub struct Client<'o> {
 }
 
 impl<'o> Client<'o> {
-    /// One whose conversation begins with a table that no summary can hold, and goes on for long.
+    /// A client whose conversation begins with a table that no summary can hold, and is long.
     pub fn new(office: &'o Office, wire: Wire, stream: bool, name: &str) -> Client<'o> {
         let row = |number: u32| format!("{} = {}", word(number), 7_000 + number * 37);
         let table: Vec<String> = (0..300).map(row).collect();
@@ -174,7 +174,7 @@ impl<'o> Client<'o> {
         });
     }
 
-    /// Its request as it stands.
+    /// Returns its present request.
     pub fn body(&self) -> Vec<u8> {
         let mut body = self.members.clone();
         let schema = json!({"type": "object", "properties": {"command": {"type": "string"}}});
@@ -231,7 +231,7 @@ impl<'o> Client<'o> {
         self.office.proxy.post(path, headers, &self.body())
     }
 
-    /// Sends its request, and takes the reply into its transcript, with results of its own tool.
+    /// Sends its request, and adds the reply to its transcript, with results of its own tool.
     pub fn turn(&mut self) -> Reply {
         let answer = self.post();
         if answer.status != 200 {

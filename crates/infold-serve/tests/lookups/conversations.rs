@@ -61,7 +61,7 @@ fn a_hidden_fact_is_looked_up_and_the_client_sees_only_the_answer() {
             assert_eq!(retried[2].text(), calls[0].text(), "{wire} {stream}");
             let second = retried[3].messages();
 
-            // What was looked up stays where it was, behind the same bytes.
+            // The look-ups stay in their place, behind the same bytes.
             client.turn();
             let next = office.calls().last().expect("a call").messages();
             assert_eq!(next[..second.len()], second[..], "{wire} {stream}");
@@ -170,7 +170,8 @@ fn a_look_up_is_folded_away_with_its_round() {
     office.is_accepted();
 }
 
-/// Conversations at random: every request is accepted, every reply is what it would have been, and each is one task.
+/// Random conversations: every request is accepted, every reply is the same as without look-ups, and each conversation
+/// is one task.
 #[test]
 fn any_conversation_with_look_ups_is_one_that_the_provider_accepts() {
     let mut runner = TestRunner::deterministic();

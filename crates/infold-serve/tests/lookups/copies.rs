@@ -20,7 +20,7 @@ fn last(office: &Office) -> String {
     office.calls().last().expect("a call").text()
 }
 
-/// Joins the texts of a reply of Responses that stand behind each other from `from` on.
+/// Joins adjacent texts of a reply of Responses from `from` on.
 fn join_texts(messages: &mut Vec<Value>, from: usize, is_plain: bool) {
     let is_text = |item: &Value| item["type"] == "message";
     let texts: Vec<String> = messages[from..]
@@ -73,7 +73,7 @@ fn a_response_whose_texts_come_back_as_one_has_its_look_ups() {
                 1,
                 "{context}"
             );
-            // As long as the conversation goes on, and when it is asked again from there.
+            // While the conversation continues, and when it is repeated from there.
             client.turn();
             assert!(last(&office).contains(FACT), "{context}");
             let (messages, task) = (client.messages.clone(), client.task.clone());

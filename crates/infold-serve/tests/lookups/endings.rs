@@ -1,4 +1,4 @@
-//! How a reply with look-ups ends: with nothing, with more of them, compressed, or with an error.
+//! The ends of replies with look-ups: empty, with more look-ups, compressed, or with an error.
 
 use infold_store::{Contexts, Durability};
 use infold_testkit::Step;
@@ -17,7 +17,7 @@ fn lookup() -> Block {
     Block::Lookup(word(217))
 }
 
-/// What a reply says, in one text.
+/// Returns all text of a reply.
 fn words(reply: &Reply) -> String {
     let mut out = String::new();
     for message in &reply.messages {
@@ -27,7 +27,7 @@ fn words(reply: &Reply) -> String {
     out
 }
 
-/// Whatever the log shows is valid.
+/// Checks that the log shows only valid messages.
 fn is_valid(client: &Client<'_>) {
     let directory = client.office.proxy.directory();
     let contexts = Contexts::new(directory.path(), Durability::Never);
@@ -71,7 +71,7 @@ fn an_empty_last_reply_leaves_a_valid_view() {
                 }
                 office.is_accepted();
                 let task = client.task;
-                // What the proxy had not written yet is written when it ends.
+                // The proxy writes its pending records when it ends.
                 office.restart("serve:\n  recall_tool: true\n");
                 let mut client = Client::new(&office, wire, stream, "this");
                 client.task = task;
@@ -301,7 +301,7 @@ fn a_reply_in_an_unknown_coding_is_not_passed_on_unread() {
     assert_eq!(answer.status, 502, "{told}");
     assert!(told.contains("rot13"), "{told}");
     assert!(!told.contains("search_history"), "{told}");
-    // Nothing is offered any more where replies cannot be read.
+    // No tools are offered any more if replies cannot be read.
     client.turn();
     let sent = office.calls().last().expect("a call").text();
     assert!(!sent.contains("search_history"), "{sent}");

@@ -1,4 +1,4 @@
-//! What fails after a look-up, and where others failed.
+//! Failures after a look-up.
 
 use std::io::{Read as _, Write as _};
 
@@ -31,7 +31,7 @@ fn an_error_after_a_look_up_is_the_providers_own() {
             (500, body.to_owned()),
             "{wire}"
         );
-        // Nothing of it is kept, and the conversation goes on.
+        // Nothing of the reply is recorded, and the conversation continues.
         let mut client = client;
         client.turn();
         office.is_accepted();

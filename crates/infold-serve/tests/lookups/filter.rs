@@ -11,7 +11,7 @@ fn lookups() -> HeldCalls {
     HeldCalls::new(LookupNames::beside(&[]), None)
 }
 
-/// What a client of a stream gets of these rounds.
+/// Returns the bytes that a client of a stream gets of these rounds.
 pub fn streamed(wire: Wire, rounds: &[Vec<Numbered>], piece: usize, cut: usize) -> Vec<u8> {
     let mut filter = ReplyFilter::new(wire, Delivery::Stream, lookups());
     let mut out = Vec::new();
@@ -32,7 +32,7 @@ pub fn streamed(wire: Wire, rounds: &[Vec<Numbered>], piece: usize, cut: usize) 
     out
 }
 
-/// What a client that gets one body gets of these rounds.
+/// Returns the body that a client without streaming gets of these rounds.
 fn whole(wire: Wire, rounds: &[Vec<Numbered>]) -> Vec<u8> {
     let mut filter = ReplyFilter::new(wire, Delivery::Whole, lookups());
     for (at, round) in rounds.iter().enumerate() {
@@ -139,7 +139,7 @@ fn lookup_round() -> impl Strategy<Value = Vec<Block>> {
         })
 }
 
-/// A last round: anything that says something.
+/// A last round with any content.
 fn last_round() -> impl Strategy<Value = Vec<Block>> {
     let block = prop_oneof![
         word().prop_map(Block::Text),
@@ -177,7 +177,7 @@ pub fn all_numbered(rounds: &[Vec<Block>]) -> Vec<Vec<Numbered>> {
     rounds.map(|(at, round)| numbered(at, round)).collect()
 }
 
-/// A stream may break off anywhere: the client has seen nothing of a look-up, and whoever ends its stream knows that.
+/// A stream may break off anywhere: the client has seen nothing of a look-up, and a withheld end is reported.
 #[test]
 fn a_stream_that_breaks_off_anywhere_shows_nothing_of_a_look_up() {
     let text = Block::Text("Let me see. ".to_owned());
@@ -205,7 +205,7 @@ fn a_stream_that_breaks_off_anywhere_shows_nothing_of_a_look_up() {
     }
 }
 
-/// Lines that end with CR alone, and a comment that a round breaks off within, are no part of what follows.
+/// Lines that end with CR alone, and a comment within which a round breaks off, do not affect the following events.
 #[test]
 fn lines_that_only_began_do_not_run_into_others() {
     let first = numbered(
@@ -258,7 +258,7 @@ fn lines_that_only_began_do_not_run_into_others() {
     }
 }
 
-/// What stands behind the end of a reply does not break it.
+/// Bytes behind the end of a reply do not break it.
 #[test]
 fn nonsense_behind_the_end_of_a_reply_is_left_out() {
     let blocks = numbered(0, &[Block::Text("So it is.".to_owned())]);
@@ -277,7 +277,7 @@ fn nonsense_behind_the_end_of_a_reply_is_left_out() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// What the client sees is what it would have seen had the model not looked anything up.
+    /// The client sees the same as if the model had looked nothing up.
     #[test]
     fn look_ups_leave_no_trace(rounds in rounds(), piece in 1..9usize, cut in 1..40usize) {
         let rounds = all_numbered(&rounds);
@@ -297,7 +297,7 @@ proptest! {
         }
     }
 
-    /// Without look-ups the bytes are those that came.
+    /// Without look-ups the bytes are unchanged.
     #[test]
     fn a_reply_without_look_ups_is_not_touched(last in last_round(), cut in 1..40usize) {
         let is_plain = |block: &Block| !matches!(block, Block::Lookup(_));

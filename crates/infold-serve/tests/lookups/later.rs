@@ -1,4 +1,4 @@
-//! What becomes of look-ups later: in forks, after a rewind, with redaction, and for whoever watches.
+//! Look-ups in forks, after a rewind, with redaction, and in live events.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 
@@ -124,7 +124,7 @@ fn results_name_only_what_is_offered() {
             let said = office.calls().last().expect("a call").messages();
             let result = said.last().expect("a result");
             assert!(result.contains("\"tool\""), "{result}");
-            // It may repeat the name that was given, as one that there is not.
+            // The result may repeat the given name as an unknown one.
             let result = result.replace("no argument `task`", "");
             assert!(!result.contains("task"), "{name}: {result}");
             assert!(!result.contains("list_conversations"), "{name}: {result}");

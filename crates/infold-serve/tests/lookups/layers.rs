@@ -79,7 +79,7 @@ fn last(office: &Office) -> Seen {
     office.calls().pop().expect("a call")
 }
 
-/// What the provider takes for the system prompt.
+/// Returns the system prompt of a request as the provider reads it.
 fn prompt(wire: Wire, seen: &Seen) -> String {
     let json = seen.json().expect("JSON");
     let member = match wire {
@@ -96,7 +96,7 @@ fn last_message(seen: &Seen) -> String {
     seen.messages().last().cloned().unwrap_or_default()
 }
 
-/// A request without what was put into it.
+/// Returns a request without the injected texts.
 fn without_contexts(text: &str) -> String {
     let mut text = text.to_owned();
     while let Some(start) = text.find("<context>") {
@@ -177,7 +177,7 @@ fn what_did_not_change_is_not_repeated_and_the_prefix_stays() {
         assert_eq!(after[..before.len()], before[..], "{wire} {stream}");
         assert_eq!(prompt(wire, &first), prompt(wire, &second), "{wire}");
         assert_eq!(second.text().matches("rehearse").count(), 1, "{wire}");
-        // One change, one more text, at the end.
+        // One change adds one text at the end.
         set(&client, "write the migration");
         client.turn();
         let third = last(&office);
@@ -186,7 +186,7 @@ fn what_did_not_change_is_not_repeated_and_the_prefix_stays() {
         assert!(last_message(&third).contains("write the migration"));
         assert_eq!(third.text().matches("<work_buffer>").count(), 2, "{wire}");
         assert_eq!(recorded(&client).len(), 2, "{wire}");
-        // What was undone holds no longer: the plan before is shown again.
+        // An undone plan is no longer shown: the one before is shown again.
         step(&client, &json!({"step": "undo"}));
         client.turn();
         assert!(last_message(&last(&office)).contains("rehearse"), "{wire}");
@@ -330,7 +330,7 @@ fn a_client_that_goes_back_keeps_the_state() {
         client.turn();
         let all = client.messages.clone();
         set(&client, "rehearse on a copy");
-        // It asks its first question again, and goes on from another answer.
+        // The client repeats its first question, and continues from another answer.
         client.messages = first.clone();
         office.say(wire, &[vec![Block::Text("Otherwise.".to_owned())]]);
         let answer = client.post();
@@ -430,7 +430,7 @@ fn a_stored_conversation_stays_stored() {
             "{seen}"
         );
         assert!(seen.contains("migrate"), "{seen}");
-        // The provider has what was shown: it is not repeated.
+        // The provider stores the shown context, which is not repeated.
         office.say(Wire::Responses, &[vec![Block::Text("No.".to_owned())]]);
         let next = json!([{"role": "user", "content": "Go on."}]);
         ask(&mut client, reply.id.as_ref(), next);

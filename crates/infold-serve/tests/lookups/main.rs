@@ -1,4 +1,4 @@
-//! Tools that the proxy offers the model and answers itself: the client sees what it would have seen without them.
+//! Tools that the proxy offers the model and answers itself: the client sees the same as without them.
 
 #[path = "../front/mod.rs"]
 mod front;

@@ -1,4 +1,4 @@
-//! When the tools are offered, and as what.
+//! The conditions for offering the tools, and their names.
 
 use infold_wire::{Json, Wire};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A policy for tools: what the model is shown, and what becomes of calls that it may not make.
+//! A policy for tools: the tools that the model is shown, and the handling of calls that it may not make.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn reads(path: &str) -> Block {
     Block::Tool("Read", json!({ "file_path": path }).to_string())
 }
 
-/// What was shown and refused, as the log of a conversation says it.
+/// Returns the events of a conversation's log about shown tools and refused calls.
 fn audit(client: &Client<'_>) -> (Vec<ToolsShownLine>, Vec<RefusalLine>) {
     let task = client.task.as_ref().expect("a task").parse();
     let log = client.office.proxy.conversations.contexts();
@@ -183,7 +183,7 @@ fn a_call_of_a_hidden_tool_is_refused_and_the_model_goes_on() {
         let (_, refused) = audit(&client);
         assert_eq!(refused.len(), 1, "{wire} {stream}");
         assert_eq!(refused[0].tool, "Bash");
-        // The model keeps what it was told.
+        // The model still gets the refusal.
         client.turn();
         let next = office.calls()[2].messages();
         let before = calls[1].messages();
@@ -496,7 +496,7 @@ fn judge() -> HeldCalls {
     HeldCalls::new(None, Some(judge))
 }
 
-/// However a stream is cut, what is refused is not seen, and all else is.
+/// However a stream is split, refused calls are hidden, and everything else is shown.
 #[test]
 fn a_judged_stream_may_be_cut_anywhere() {
     let blocks = [
@@ -587,7 +587,7 @@ fn calls_in_other_forms_are_held_back() {
     }
 }
 
-/// The predecessors of tools cannot be asked for under a policy, so that nobody waits for a call of one.
+/// The deprecated functions cannot be requested under a policy for tools, so no client waits for a call of one.
 #[test]
 fn calls_of_functions_are_left_out() {
     let stream = concat!(
@@ -665,7 +665,7 @@ fn what_is_not_recorded_is_not_sent() {
     assert!(office.provider.requests().is_empty());
 }
 
-/// Only calls wait for their end: what is said before them flows as it comes.
+/// Only calls are held back until they end: text before them is forwarded at once.
 #[test]
 fn text_before_a_call_flows_at_once() {
     for wire in Wire::ALL {
@@ -734,7 +734,7 @@ fn large_requests_are_projected_too() {
     let mut setup = Setup::to(&provider.url());
     setup.config = READING.to_owned();
     let proxy = setup.start();
-    // More than is kept in memory.
+    // More bytes than are kept in memory.
     let text = "word ".repeat(400_000);
     let body = json!({"model": "m", "messages": [{"role": "user", "content": text}], "tools": tools(Wire::Chat)});
     let answer = proxy.post(place(Wire::Chat, false).0, "", body.to_string().as_bytes());

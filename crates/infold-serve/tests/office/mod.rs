@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-/// A conversations, and what it needs.
+/// Conversations with everything that they need.
 pub struct Office {
     pub conversations: Conversations,
     dir: tempfile::TempDir,
@@ -40,7 +40,7 @@ fn provider(window: u64) -> Provider {
         model: None,
         context_length: Some(Setting::new(window, Origin::Default)),
         api_key: None,
-        // Nobody is there.
+        // Nothing listens on this port.
         base_url: Some(set("http://127.0.0.1:9/v1")),
         max_tokens: None,
     }
@@ -71,7 +71,7 @@ impl Office {
         Office::writing(window, "extractive")
     }
 
-    /// One in which somebody else writes summaries.
+    /// An office with another summarizer.
     pub fn writing(window: u64, summarizer: &str) -> Office {
         let dir = tempfile::tempdir().expect("a directory can be made");
         let runtime = Runtime::new().expect("a runtime can be made");
@@ -94,7 +94,7 @@ impl Office {
         self._stop = stop;
     }
 
-    /// The same, and something is done to its files in between, which nobody has open then.
+    /// Restarts with a change to its files in between, while no process has them open.
     pub fn restart_after(&mut self, change: impl FnOnce(&Path)) {
         self.conversations.close();
         let elsewhere = tempfile::tempdir().expect("a directory can be made");
@@ -105,7 +105,7 @@ impl Office {
             conversations(&self.runtime, self.dir.path(), &self.summarizer);
     }
 
-    /// The same, and its index of conversations is lost in between.
+    /// Restarts without the index of conversations.
     pub fn restart_without_index(&mut self) {
         for suffix in ["", "-wal", "-shm"] {
             let _ = std::fs::remove_file(self.dir.path().join(format!("chains.db{suffix}")));
@@ -114,7 +114,7 @@ impl Office {
     }
 
     pub fn call(&self, wire: Wire, body: &Value, name: Option<ConversationName>) -> ModelCall {
-        // The provider speaks what its clients do.
+        // The provider speaks its clients' wire.
         let mut provider = Provider::clone(&self.provider);
         provider.api.value = infold::config::SERVED_APIS[wire as usize].to_owned();
         ModelCall {
@@ -129,7 +129,7 @@ impl Office {
         }
     }
 
-    /// Asks on the chat wire; returns the exchange and what is sent.
+    /// Sends a request on the chat wire; returns the exchange and the body for the provider.
     pub fn ask(&self, messages: &[Value], name: Option<ConversationName>) -> (Exchange, Value) {
         let body = json!({"model": "m", "messages": messages});
         let call = self.call(Wire::Chat, &body, name);
@@ -146,7 +146,7 @@ impl Office {
         exchange.task()
     }
 
-    /// All that a task holds, folded or not.
+    /// Returns all messages of a task, folded or not.
     pub fn holds(&self, task: Uuid) -> Vec<String> {
         let log = self
             .conversations
@@ -156,7 +156,7 @@ impl Office {
         texts(&log, log.state().shown())
     }
 
-    /// All that a task holds, and all that it held after each of its messages.
+    /// Returns all messages of a task, and of its state after each message.
     pub fn held(&self, task: Uuid) -> Vec<Vec<String>> {
         let log = self
             .conversations
@@ -172,7 +172,7 @@ impl Office {
         held
     }
 
-    /// What a task shows, by its first words.
+    /// Returns the messages that a task shows, by their first words.
     pub fn shows(&self, task: Uuid) -> Vec<String> {
         let log = self
             .conversations

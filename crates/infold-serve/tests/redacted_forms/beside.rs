@@ -1,4 +1,4 @@
-//! What stands beside messages: prompts, names, records of tools.
+//! Redaction outside of messages: prompts, names, records of tools.
 
 use infold_serve::ConversationName;
 use infold_wire::Wire;
@@ -60,7 +60,7 @@ fn a_redacted_prompt_does_not_come_back_with_another_conversation() {
     }
 }
 
-/// What was redacted was never part of a prompt, and is quoted in one then.
+/// A secret that was redacted in a message is left out of a later prompt that quotes it.
 #[test]
 fn a_prompt_that_quotes_what_was_redacted_before_loses_it() {
     for wire in Wire::ALL {
@@ -85,7 +85,7 @@ fn a_prompt_that_quotes_what_was_redacted_before_loses_it() {
     }
 }
 
-/// Prompts of other conversations keep what was redacted in messages alone.
+/// Prompts of other conversations keep texts that were redacted in messages alone.
 #[test]
 fn prompts_of_other_conversations_stay() {
     let office = Office::new(100_000);

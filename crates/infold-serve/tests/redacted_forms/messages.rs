@@ -1,4 +1,4 @@
-//! Copies of messages, and what is no copy.
+//! Copies of messages, and messages that are no copies.
 
 use infold::redact::RedactionRequest;
 use infold_wire::Wire;
@@ -54,7 +54,7 @@ fn leaks(
     leaks
 }
 
-/// Each wire, and the next one and the one after that.
+/// Returns each wire with the next one, and with the one after that.
 fn neighbours() -> Vec<(Wire, Wire)> {
     let pairs = (0..Wire::ALL.len()).flat_map(|from| {
         let next = |by: usize| Wire::ALL[(from + by) % Wire::ALL.len()];
@@ -238,7 +238,7 @@ fn texts_that_a_client_joined_split_or_broke_otherwise_stay_redacted() {
     ];
     for (at, (before, after)) in cases.iter().enumerate() {
         for what in [pattern(SECRET), pattern(".*hunter2.*"), whole("3")] {
-            // Only the form is another; the answer before it; and the first question.
+            // Edits of the form only, of the answer before it, and of the first question.
             for edited in [None, Some(1), Some(0)] {
                 let office = Office::new(100_000);
                 let said = [

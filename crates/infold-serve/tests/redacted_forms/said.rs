@@ -25,7 +25,7 @@ pub fn pattern(pattern: &str) -> RedactionRequest {
     }
 }
 
-/// All files of a store, one after the other.
+/// Returns the contents of all files of a store.
 pub fn all_files(dir: &std::path::Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
@@ -57,7 +57,7 @@ pub fn redact(office: &Office, task: Uuid, what: &RedactionRequest) {
     }
 }
 
-/// Part of a conversation, whatever the wire.
+/// A part of a conversation, independent of the wire.
 #[derive(Clone)]
 pub enum Said {
     User(String),
@@ -137,7 +137,7 @@ pub fn send(office: &Office, wire: Wire, body: &Value, reply: Value) -> Uuid {
     exchange.task()
 }
 
-/// Has a conversation on a wire, as an agent does: each message of the model answers what stands before it.
+/// Has a conversation on a wire, like an agent: each message of the model answers the messages before it.
 pub fn converse(office: &Office, wire: Wire, id: &str, said: &[Said]) -> Uuid {
     let all = messages(wire, id, said);
     let mut task = None;

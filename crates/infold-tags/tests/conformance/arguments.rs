@@ -1,13 +1,13 @@
-//! What `cargo test` and `cargo nextest` ask of a test binary.
+//! The arguments that `cargo test` and `cargo nextest` pass to a test binary.
 
-/// What to do.
+/// The requested action.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Run the one test there is.
+    /// Run the only test.
     Run,
-    /// Say what it is called.
+    /// Print its name.
     Name,
-    /// Say that it was not asked for.
+    /// Report that it was not requested.
     Nothing,
     /// Say nothing: the list of ignored tests is empty.
     Silence,

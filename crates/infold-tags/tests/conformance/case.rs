@@ -8,12 +8,12 @@ use crate::functions;
 use crate::input::Input;
 use crate::value::Value;
 
-/// How a case went.
+/// The outcome of a case.
 pub enum Verdict {
     Passed,
     /// Not run, with the reason.
     Skipped(&'static str),
-    /// What was wrong.
+    /// The case failed, with the difference.
     Failed(String),
 }
 
@@ -66,7 +66,7 @@ fn forget_type_error(expected: &mut Value, output: &mut Value) {
     }
 }
 
-/// What is recorded to inform only is compared if we say something of it.
+/// Removes recorded members that are informative only, unless our output has them too.
 fn forget_informative(expected: &mut Value, output: &mut Value) {
     for key in ["tokenCounts", "telemetry"] {
         if output.get_mut(key).is_none() {

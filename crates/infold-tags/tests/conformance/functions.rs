@@ -12,7 +12,7 @@ use infold_wire::{Json, js, quote, tokens};
 use crate::input::{Input, Refused};
 use crate::managing;
 
-/// What a function prints: the recorded output as JSON.
+/// The output of a function: the recorded output as JSON.
 pub type Output = Result<Vec<u8>, Refused>;
 
 pub type Function = fn(Input<'_>) -> Output;
@@ -37,7 +37,7 @@ pub fn named(name: &str) -> Option<Function> {
     })
 }
 
-/// The clock of the recordings stands still.
+/// The fixed clock of the recordings.
 pub const NOW: Millis = Millis(1_767_225_600_000.0);
 
 fn truncated(input: Input<'_>) -> Output {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use infold_tags::{Tagged, TaggedError, UiEntry};
 use infold_wire::Json;
 
-/// Why an input does not fit our types.
+/// The reason that an input does not fit our types.
 pub type Refused = String;
 
 #[derive(Clone, Copy)]

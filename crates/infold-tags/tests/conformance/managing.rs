@@ -137,7 +137,7 @@ fn unsummarized(refused: Option<CondenseRefusal>) -> Members {
     members
 }
 
-/// What a case says of its conversation.
+/// The conversation and settings of a case.
 struct Told<'a> {
     messages: Vec<Tagged>,
     system: Cow<'a, str>,
@@ -192,7 +192,7 @@ fn threshold(input: Input<'_>) -> Result<CondenseThreshold, input::Refused> {
     let profile = input.json("profileThresholds")?.get(&id);
     Ok(CondenseThreshold {
         everywhere: input.number("autoCondenseContextPercent")?,
-        // What is no number is no percentage.
+        // A value that is not a number is not a percentage.
         profile: profile.map(|own| own.number().unwrap_or(f64::NAN)),
     })
 }

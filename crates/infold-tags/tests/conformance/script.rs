@@ -1,4 +1,4 @@
-//! A model that answers as the recording says, and notes what it was asked.
+//! A model that answers as recorded, and logs its calls.
 
 use infold_tags::{ReplyChunk, SummaryModel, SummaryPrompt, SummaryReply, SummaryRequest};
 use infold_wire::{Json, quote};
@@ -10,14 +10,14 @@ pub struct Script<'a> {
     /// Which of the two handlers this is.
     name: &'static str,
     handler: Json<'a>,
-    /// What it was asked, as the recording has it.
+    /// The recorded calls of the handler.
     pub calls: Vec<Vec<u8>>,
-    /// How many tokens it said its last answer is.
+    /// The tokens that it reported for its last answer.
     pub said: f64,
 }
 
 impl<'a> Script<'a> {
-    /// The handlers of a case that can be asked, in the order in which they are.
+    /// Returns the handlers of a case that can be called, in the order in which they are called.
     pub fn usable(input: Input<'a>) -> impl Iterator<Item = Script<'a>> {
         let named = Script::named(input);
         named.filter(|script| {
@@ -26,7 +26,7 @@ impl<'a> Script<'a> {
         })
     }
 
-    /// Says whether the handler to be asked first cannot be.
+    /// Says whether the first handler cannot be called.
     pub fn falls_back(input: Input<'a>) -> bool {
         let first = |scripts: &mut dyn Iterator<Item = Script<'a>>| scripts.next().map(|s| s.name);
         first(&mut Script::usable(input)) != first(&mut Script::named(input))

@@ -45,7 +45,7 @@ impl Value {
         }
     }
 
-    /// Returns where two values first differ, and how; nothing if they are equal.
+    /// Returns the place and kind of the first difference of two values; `None` if they are equal.
     pub fn difference(&self, other: &Value) -> Option<String> {
         match (self, other) {
             (Value::Object(ours), Value::Object(theirs)) => {
@@ -103,7 +103,7 @@ impl Value {
     }
 }
 
-/// A text in which each lone surrogate can be told from the others.
+/// Returns a text in which lone surrogates are distinct.
 fn escaped(units: &[u16]) -> String {
     let show = |unit: Result<char, std::char::DecodeUtf16Error>| match unit {
         Ok(char) => char.escape_debug().to_string(),

@@ -1,4 +1,4 @@
-//! Histories in the tag form, and what agents do to them.
+//! Histories in the tag form, and the actions of agents on them.
 
 #![allow(dead_code, reason = "each test uses a part of this")]
 
@@ -8,16 +8,16 @@ use infold_tags::{
 };
 use proptest::prelude::*;
 
-/// What comes next in a conversation that began with a request.
+/// The next turn in a conversation that began with a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Next {
     /// The model talks, and the user answers.
     Talk,
-    /// The model calls so many tools, and gets their results.
+    /// The model calls this many tools, and gets their results.
     Work(u8),
 }
 
-/// What an agent does to its history. Numbers are taken modulo what there is.
+/// An action of an agent on its history. Numbers are taken modulo the number of choices.
 #[derive(Clone, Copy, Debug)]
 pub enum Deed {
     Say(Next),
@@ -29,7 +29,7 @@ pub enum Deed {
     Store,
 }
 
-/// An agent's history, and what it has on screen.
+/// An agent's history, and its entries on screen.
 #[derive(Clone, Default)]
 pub struct Agent {
     pub history: Vec<Tagged>,
@@ -39,7 +39,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent that was asked for something.
+    /// Returns an agent with a first request.
     pub fn asked() -> Agent {
         let mut agent = Agent::default();
         agent.hear("user", r#""do \ud83d it""#);
@@ -143,7 +143,7 @@ impl Agent {
         true
     }
 
-    /// Cuts off what was said at this time and later; the first message stays.
+    /// Removes the messages of this time and later; the first message stays.
     pub fn rewind(&mut self, ts: Millis) {
         let task = TaskLists {
             ui: &self.screen,
@@ -179,7 +179,7 @@ pub fn tagged(text: &str) -> Tagged {
     Tagged::parse(text.as_bytes()).expect("a message is an object")
 }
 
-/// The same messages, read from their bytes.
+/// Returns the same messages, read from their bytes.
 pub fn stored(messages: &[Tagged]) -> Vec<Tagged> {
     messages
         .iter()

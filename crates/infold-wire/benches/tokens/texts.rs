@@ -1,9 +1,9 @@
-//! Texts to count: like what agents say and read, and like nothing anybody says.
+//! Texts to count: some like those of agents, and some artificial.
 
 use std::fmt::Write;
 use std::path::Path;
 
-/// All texts with their names, the same at each run.
+/// Returns all texts with their names, the same at each run.
 pub fn all() -> Vec<(&'static str, String)> {
     let words = Words::of_this_workspace();
     let mut dice = Dice(7);

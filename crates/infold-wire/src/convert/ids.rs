@@ -13,7 +13,7 @@ pub struct CallIds {
 }
 
 const FILTER_BITS: u64 = 1 << 23;
-/// How many characters of a changed id stay.
+/// The number of characters of a changed id that stay.
 const KEPT_ID_CHARS: usize = 20;
 
 impl CallIds {
@@ -42,7 +42,7 @@ impl CallIds {
 
     /// Records an id; returns whether it was unused.
     ///
-    /// Where results follow their calls at once, ids need to differ within a round only.
+    /// If results follow their calls at once, ids need to differ within a round only.
     pub fn record(&mut self, id: &str) -> bool {
         if !matches!(self.to, Wire::Anthropic | Wire::Responses) {
             return true;

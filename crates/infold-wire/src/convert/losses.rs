@@ -23,7 +23,7 @@ const DOCUMENT: &str = "a document, left out and named";
 const RECORDING: &str = "sound or video, left out and named";
 const UNKNOWN_BLOCK: &str = "a block of another wire, left out and named";
 
-/// How often each loss occurred.
+/// The number of occurrences of each loss.
 pub type Losses = BTreeMap<&'static str, u64>;
 
 pub fn count_loss(losses: &mut Losses, loss: &'static str) {

@@ -12,7 +12,7 @@ fn of(message: &str) -> Option<Digest> {
     message_digest(message.as_bytes()).unwrap_or_else(|error| panic!("{error}: {message}"))
 }
 
-/// All of them say the same, and something.
+/// Checks that all messages have the same digest, and one at all.
 fn alike(messages: &[&str]) {
     let first = of(messages[0]);
     assert!(first.is_some(), "{}", messages[0]);
@@ -21,7 +21,7 @@ fn alike(messages: &[&str]) {
     }
 }
 
-/// No two of them say the same.
+/// Checks that no two messages have the same digest.
 fn all_differ(messages: &[&str]) {
     let seen: HashSet<_> = messages.iter().map(|message| of(message)).collect();
     assert_eq!(seen.len(), messages.len());
@@ -228,7 +228,7 @@ fn any_blocks() -> impl Strategy<Value = Vec<Value>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whoever writes a message, however: it says the same.
+    /// A message has the same digest in every client's notation.
     #[test]
     fn every_hand_writes_the_same(
         blocks in any_blocks(),
@@ -266,7 +266,7 @@ proptest! {
         prop_assert_eq!(of(&both.to_string()), first);
     }
 
-    /// Whatever is changed in what is said, shows.
+    /// Every change of the content changes the digest.
     #[test]
     fn every_change_shows(blocks in any_blocks(), which in any::<prop::sample::Index>(), more in "[a-z]") {
         let first = of(&json!({"role":"user","content":blocks}).to_string());
@@ -301,7 +301,7 @@ proptest! {
 
 #[test]
 fn ten_times_as_many_results_take_about_ten_times_as_long() {
-    /// How long this thread has been running: others share the machine.
+    /// Returns the CPU time of this thread: other processes share the machine.
     fn spent() -> Duration {
         let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());

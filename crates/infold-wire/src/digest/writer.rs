@@ -3,7 +3,7 @@
 use super::Digest;
 use crate::{Json, JsonKind};
 
-/// How deep members are sorted; deeper values count as their bytes.
+/// The depth to which members are sorted; deeper values count as their bytes.
 const MAX_SORTED_DEPTH: usize = 64;
 
 /// Texts come in small chunks, and hashing is faster in large ones.
@@ -11,13 +11,13 @@ const BUFFER_BYTES: usize = 16 << 10;
 
 /// Computes a digest.
 ///
-/// Everything begins with a tag: a byte that no text has, and one for the type of what follows.
-/// So different messages are never written alike.
+/// Every element begins with a tag: a byte that no text has, and one for the element's type. So different messages are
+/// never written alike.
 pub struct DigestWriter {
     /// Created when the buffer overflows for the first time, because it is large.
     hash: Option<Box<blake3::Hasher>>,
     buffer: Vec<u8>,
-    /// Where the current row of texts begins in the buffer.
+    /// The start of the current row of texts in the buffer.
     texts: Option<usize>,
     is_empty: bool,
 }

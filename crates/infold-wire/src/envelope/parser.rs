@@ -8,7 +8,7 @@ use crate::brackets::BracketStack;
 use crate::scan::{ends_in_escape, find_closing_quote};
 use crate::{Json, Wire};
 
-/// How many brackets may be open at once.
+/// The most brackets that may be open at once.
 pub(super) const MAX_DEPTH: usize = 512;
 
 /// Parses a body that comes in chunks, split anywhere; keeps only names and offsets.
@@ -28,7 +28,7 @@ pub struct EnvelopeParser {
     member: MemberState,
     /// The current message.
     message: MessageState,
-    /// Every message so far is a leading one.
+    /// All messages so far are leading ones.
     leads: bool,
     list: Option<MessageList>,
     members: Vec<(String, Range<u64>)>,
@@ -45,7 +45,7 @@ enum Expect {
     /// A name, or the end of an empty object.
     FirstName,
     Colon,
-    /// A comma, or the end of what is open.
+    /// A comma, or the end of the open value.
     After,
     Nothing,
 }
@@ -63,9 +63,9 @@ enum OpenToken {
 struct MemberState {
     name: String,
     start: u64,
-    /// It is the list of messages.
+    /// The member is the list of messages.
     is_list: bool,
-    /// Its value is a string.
+    /// The member's value is a string.
     is_text: bool,
 }
 
@@ -80,7 +80,7 @@ struct MessageState {
 
 #[derive(Clone, Debug, Default)]
 struct MessageList {
-    /// Ends where it begins as long as the list goes on.
+    /// The range; empty while the list continues.
     range: Range<u64>,
     messages: Vec<Range<u64>>,
     leading: usize,
@@ -88,7 +88,7 @@ struct MessageList {
     is_text: bool,
 }
 
-/// How many brackets are open between the members of a message.
+/// The number of open brackets between the members of a message.
 const MESSAGE_DEPTH: usize = 3;
 
 /// Names of message members and roles that are longer, with their escapes, do not matter.
@@ -141,11 +141,11 @@ impl EnvelopeParser {
         Some(list.messages.get(count.checked_sub(1)?)?.end)
     }
 
-    /// Returns the parser as it was right behind the first `count` messages of the list. It parses what follows there, of this
-    /// body or of another one with the same bytes before.
+    /// Returns the parser in its state right behind the first `count` messages of the list. It can parse the following
+    /// bytes of this body, or of another one with the same prefix.
     ///
-    /// None if there are not so many messages, or an error was found. A message that is a number or a word has no end of its
-    /// own: what follows it in another body must not continue it.
+    /// `None` if there are fewer messages, or an error was found. A message that is a number or a word has no end of
+    /// its own: the following bytes in another body must not continue it.
     pub fn after_message(&self, count: usize) -> Option<EnvelopeParser> {
         let list = self.list.as_ref().filter(|_| self.error.is_none())?;
         let messages = list.messages.get(..count)?.to_vec();

@@ -149,7 +149,7 @@ fn any_value() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However a body is split, it is the same body; and the general reader finds the same.
+    /// The result does not depend on the splits of a body, and equals that of the general parser.
     #[test]
     fn splitting_changes_nothing(
         messages in prop::collection::vec(any_value(), 0..4),
@@ -177,7 +177,8 @@ proptest! {
         prop_assert_eq!(whole.list, list.start as u64..list.end as u64);
     }
 
-    /// A body is parsed on from behind any message as it is parsed from its start, whatever stands before and behind the list.
+    /// A body that is parsed from behind any message has the same result as one parsed from its start, with any members
+    /// before and behind the list.
     #[test]
     fn parsing_goes_on_behind_any_message(
         wire in prop::sample::select(&Wire::ALL[..]),

@@ -11,19 +11,19 @@ use crate::{ContentBlock, Form, Json, JsonKind, Message, Wire, quote};
 /// A call that does not reach the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldCall {
-    /// Why it does not.
+    /// The reason that the call is held back.
     pub kind: HeldKind,
     /// The name under which it was called.
     pub name: String,
-    /// Its id, where the wire has one.
+    /// The call's id, if the wire has one.
     pub id: Option<String>,
-    /// Its arguments, as texts.
+    /// The arguments, as texts.
     pub arguments: Vec<(String, String)>,
-    /// How many calls of the client's tools stand before it in the reply.
+    /// The number of calls of the client's tools before it in the reply.
     pub before: usize,
-    /// How many calls of all tools stand before it in the reply.
+    /// The number of calls of all tools before it in the reply.
     pub(super) at: usize,
-    /// The type of the item that it is, on the wire of Responses.
+    /// The type of the call's item, on the wire of Responses.
     item: Option<String>,
 }
 
@@ -32,14 +32,14 @@ pub struct HeldCall {
 pub struct ReplyCalls {
     /// Calls that do not reach the client.
     pub held: Vec<HeldCall>,
-    /// How many calls are for the client.
+    /// The number of calls for the client.
     pub others: usize,
 }
 
-/// The result of a call that stands beside calls of the client's: it goes where their results are.
+/// The result of a call beside calls of the client's tools: it is sent with their results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingResult {
-    /// How many results of the client's come before it.
+    /// The number of results of the client's before it.
     pub before: usize,
     /// A message with this result alone.
     pub message: Vec<u8>,
@@ -115,7 +115,7 @@ pub fn find_calls(held: &HeldCalls, messages: &[Vec<u8>]) -> ReplyCalls {
 /// The calls of a reply that a judge refuses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JudgedReply {
-    /// The calls, each with what the model is told.
+    /// The refused calls, each with the text for the model.
     pub refused: Vec<(HeldCall, String)>,
     /// The reply without them, if it has other calls.
     pub others: Option<Vec<Vec<u8>>>,

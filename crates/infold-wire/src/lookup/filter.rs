@@ -14,9 +14,9 @@ use crate::reply::growing_json::with_members;
 use crate::reply::stream::{EventSplitter, StreamEvent};
 use crate::{Delivery, Json, JsonKind, Reply, ReplyError, ReplyReader, StopReason, Wire};
 
-/// Passes a reply on without calls of our tools, round after round, as if it were one.
+/// Forwards a reply without calls of our tools, all rounds as if they were one.
 ///
-/// What does not belong to such a call goes on at once. The end of a round in which there was one, or which follows one, is held
+/// Events outside of such calls are passed on at once. The end of a round that has one, or that follows one, is held
 /// back: it ends the reply only if nothing follows.
 #[derive(Debug)]
 pub struct ReplyFilter {
@@ -28,9 +28,9 @@ pub struct ReplyFilter {
     /// The bytes since the last event ended.
     pending: Vec<u8>,
     held: Vec<HeldEvent>,
-    /// The events from the first call of a round on, where calls are judged once they are whole; none before it.
+    /// The events from the first call of a round on, if calls are judged once they are complete; `None` before it.
     unjudged: Option<Vec<UnjudgedEvent>>,
-    /// What is left of them for the client, and of what the round broke off with.
+    /// The bytes for the client that are left of those events and of an incomplete last one.
     judged: Vec<u8>,
     /// Something came in this round that cannot be read. The client does not get it: it may be a part of a look-up.
     has_unreadable: bool,
@@ -39,29 +39,29 @@ pub struct ReplyFilter {
     pub(super) state: FilterState,
 }
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Debug)]
 pub struct RoundOutcome {
     /// The whole reply, calls of our tools included; or why there is none.
     pub reply: Result<Reply, ReplyError>,
-    /// Its calls.
+    /// The calls of the reply.
     pub calls: ReplyCalls,
-    /// Which of them are held back.
+    /// The calls that are held back.
     pub held: HeldCalls,
     /// The client did not get all that came.
     pub is_withheld: bool,
 }
 
-/// What becomes of an event.
+/// The decision about an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CallVerdict {
-    /// It goes on byte for byte.
+    /// The event is forwarded byte for byte.
     Pass,
     /// The client does not see it.
     Drop,
-    /// It goes on with other data.
+    /// The event is forwarded with other data.
     Change(String),
-    /// It is part of the end of a round with a call of ours: this is what is left of its data.
+    /// The event is part of the end of a round with a call of ours; the rest of its data.
     Hold(String),
 }
 
@@ -120,13 +120,13 @@ impl ReplyFilter {
 
     /// Takes the next bytes of a stream, and returns those for the client.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        // What stands behind the end of a reply does not break it; Gemini has no mark for its end.
+        // Bytes behind the end of a reply do not break it; Gemini has no mark for its end.
         let is_over = self.wire != Wire::Gemini && self.reader.is_complete();
         if self.failed.is_none() && !is_over {
             self.failed = self.reader.push(bytes, &mut |_| {}).err();
         }
         let mut out = Vec::with_capacity(bytes.len());
-        // An event ends with a line, so that its own bytes are known.
+        // Events end at line breaks, so the bytes of each event are known.
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.pending.extend_from_slice(line);
             let mut events: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
@@ -135,12 +135,12 @@ impl ReplyFilter {
                 Ok(())
             });
             if split.is_err() {
-                // It is no stream of this wire: whoever reads it will say so.
+                // It is no stream of this wire: its reader will report the error.
                 self.pending.clear();
                 self.has_unreadable = true;
                 continue;
             }
-            // Where lines end with CR alone, several events may end in one; they are written anew.
+            // If lines end with CR alone, several events may end in one line; they are written anew.
             let is_single = events.len() == 1;
             for (name, data) in events {
                 let own = self.take_pending();
@@ -156,7 +156,7 @@ impl ReplyFilter {
         holds_end && self.failed.is_none() && self.reader.is_complete()
     }
 
-    /// Ends a round, and returns what was said in it.
+    /// Ends a round, and returns its result.
     pub fn end_round(&mut self) -> RoundOutcome {
         self.end_events();
         let next = ReplyReader::new(self.wire, self.delivery);
@@ -182,8 +182,8 @@ impl ReplyFilter {
         }
     }
 
-    /// Returns the bytes of an event that ended, and keeps those of a line that only began: one that ends with CR alone is
-    /// found by what follows it.
+    /// Returns the bytes of an event that ended, and keeps those of an incomplete line: the end of a line with CR alone
+    /// is found by the next byte.
     fn take_pending(&mut self) -> Vec<u8> {
         let mut own = std::mem::take(&mut self.pending);
         if !self.events.is_json() {
@@ -192,7 +192,7 @@ impl ReplyFilter {
         own
     }
 
-    /// Takes the event that a round ends within: some clients read it all the same.
+    /// Handles an event without its end at the end of a round: some clients read it nevertheless.
     fn end_events(&mut self) {
         let is_open = self.events.is_open();
         let rest = self.events.rest();
@@ -202,7 +202,7 @@ impl ReplyFilter {
         match rest {
             Some((name, data)) => self.event(name, &data, Some(own), &mut out),
             None if is_open || self.events.unknown_line().is_some() => self.has_unreadable = true,
-            // Comments and blank lines; whatever follows would go on with a line that has not ended.
+            // Comments and blank lines; the next bytes could continue an incomplete line.
             None => {
                 own.truncate(lines_end(&own));
                 out = own;
@@ -254,7 +254,7 @@ impl ReplyFilter {
         self.unjudged.is_some()
     }
 
-    /// Goes on with the next round; returns what is left of the end of this one for the client.
+    /// Begins the next round; returns the rest of the end of this one for the client.
     pub fn next_round(&mut self) -> Vec<u8> {
         let mut out = std::mem::take(&mut self.judged);
         out.extend(self.release(false));
@@ -273,7 +273,7 @@ impl ReplyFilter {
         out
     }
 
-    /// Returns what becomes of the end of a round.
+    /// Returns the bytes for the client of the end of a round.
     fn release(&mut self, is_last: bool) -> Vec<u8> {
         let mut out = Vec::new();
         for held in std::mem::take(&mut self.held) {
@@ -303,7 +303,7 @@ impl ReplyFilter {
         let wire = self.wire;
         let state = &self.state;
         if self.is_done && state.held.has_judge() {
-            // Nothing that stands behind the end is judged.
+            // Events behind the end are not judged.
             return;
         }
         self.is_done = wire == Wire::Chat && data.trim_ascii() == b"[DONE]";
@@ -328,7 +328,7 @@ impl ReplyFilter {
 
     fn pass_event(&mut self, name: Vec<u8>, data: &[u8], own: Option<Vec<u8>>, out: &mut Vec<u8>) {
         if self.has_unreadable {
-            // It may go on with what could not be read.
+            // It may continue an event that could not be read.
             return;
         }
         let verdict = match Json::parse(data) {
@@ -337,7 +337,7 @@ impl ReplyFilter {
             Err(_) => self.unparsed_verdict(&name, data.trim_ascii()),
         };
         if verdict != CallVerdict::Pass {
-            // The end of the line before, if that came by itself.
+            // The end of the preceding line, if that arrived separately.
             let own = own.iter().flatten();
             out.extend(own.take_while(|byte| b"\r\n".contains(byte)));
         }
@@ -400,8 +400,8 @@ impl ReplyFilter {
 }
 
 impl RoundOutcome {
-    /// Returns whether the model waits for results of ours alone, or was cut off while it called them: without another round the
-    /// client would get nothing.
+    /// Returns whether the model waits for results of ours alone, or was cut off while it called our tools: without
+    /// another round the client would get nothing.
     pub fn waits_for_lookups(&self) -> bool {
         let is_waiting =
             |reply: &Reply| matches!(reply.stop, StopReason::Calls | StopReason::Length);

@@ -10,20 +10,20 @@ use crate::reply::growing_json::text_of;
 use crate::tool_list::qualified_name;
 use crate::{Json, Wire};
 
-/// Judges a call by the name of the tool and its arguments: an object, or a text with one. Returns what the model is told if it is
-/// refused.
+/// Judges a call by the name of the tool and its arguments: an object, or a text with one. Returns the text for the
+/// model if the call is refused.
 pub type CallJudge = Arc<dyn Fn(&str, Option<Json<'_>>) -> Option<String> + Send + Sync>;
 
-/// Why a call does not reach the client.
+/// The reason that a call does not reach the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeldKind {
-    /// It is a look-up, which the proxy answers.
+    /// The call is a look-up, which the proxy answers.
     Lookup(LookupTool),
-    /// It is refused, and this is what the model is told.
+    /// The call is refused, with this text for the model.
     Refused(String),
 }
 
-/// Which calls of a reply are held back: look-ups, and those that a judge refuses.
+/// Decides which calls of a reply are held back: look-ups, and those that a judge refuses.
 #[derive(Clone, Default)]
 pub struct HeldCalls {
     names: Option<LookupNames>,
@@ -44,7 +44,7 @@ impl fmt::Debug for HeldCalls {
 }
 
 impl HeldCalls {
-    /// Holds back look-ups under these names, and what the judge refuses.
+    /// Holds back look-ups with these names, and calls that the judge refuses.
     pub fn new(names: Option<LookupNames>, judge: Option<CallJudge>) -> HeldCalls {
         HeldCalls {
             names,
@@ -53,17 +53,18 @@ impl HeldCalls {
         }
     }
 
-    /// Returns whether calls in the form of the predecessors of tools are left out: nobody who is judged may offer them.
+    /// Returns whether calls of the deprecated functions are left out: a request under a policy for tools may not offer
+    /// them.
     pub(super) fn holds_legacy_calls(&self) -> bool {
         self.judge.is_some()
     }
 
-    /// Returns whether calls have to be whole before it is known whether they are held back.
+    /// Returns whether calls have to be complete before they can be classified.
     pub(super) fn has_judge(&self) -> bool {
         self.judge.is_some()
     }
 
-    /// Returns why a call is held back; none if it is not.
+    /// Returns the reason that a call is held back; `None` if it is not.
     pub(super) fn kind(&self, name: &str, arguments: Option<Json<'_>>) -> Option<HeldKind> {
         if let Some(tool) = self.lookup(name) {
             return Some(HeldKind::Lookup(tool));
@@ -83,13 +84,13 @@ impl HeldCalls {
         self.held_places.extend(places);
     }
 
-    /// Remembers whether an item is held back, once it is whole.
+    /// Records whether an item is held back, once it is complete.
     pub(super) fn remember_item(&mut self, index: u64, item: Json<'_>) {
         let is_held = self.holds_item(item);
         *self.held_items.entry(index).or_default() |= is_held;
     }
 
-    /// Returns whether it is known of an item whether it is held back.
+    /// Returns whether an item has been classified.
     pub(super) fn knows_item(&self, index: u64) -> bool {
         self.held_items.contains_key(&index)
     }
@@ -112,13 +113,13 @@ impl HeldCalls {
         self.held_items.clear();
     }
 
-    /// Returns whether the call at a place of the reply is held back, of which only the name is known yet.
+    /// Returns whether the call at a place of the reply is held back, by its name alone.
     pub(super) fn holds_place(&self, name: &str, at: usize) -> bool {
         self.lookup(name).is_some() || self.held_places.contains(&at)
     }
 
-    /// Returns whether an element of a message is a call that is held back, on any wire. Each is judged by itself: ids may be missing,
-    /// or be the same.
+    /// Returns whether an element of a message is a call that is held back, on any wire. Each is judged separately: ids
+    /// may be missing, or be the same.
     pub(super) fn holds(&self, element: Json<'_>) -> bool {
         let [kind, name, function, custom, camel, snake] = element.pick([
             "type",
@@ -138,7 +139,7 @@ impl HeldCalls {
         if kind.is_some_and(|kind| kind.is("tool_use")) {
             return self.holds_call(name, element.get("input"));
         }
-        // Some servers have the name beside the id.
+        // Some servers put the name beside the id.
         let is_flat = || name.is_some() && element.get("arguments").is_some();
         let Some(call) = function.or(custom).or_else(|| is_flat().then_some(element)) else {
             return false;
@@ -168,8 +169,8 @@ impl HeldCalls {
     }
 }
 
-/// Returns the name of the tool that an output item calls. A tool of the provider's own is named by the type of its calls, and one
-/// that asks for approval by its server.
+/// Returns the name of the tool that an output item calls. A tool of the provider's own has the name of its call type,
+/// and one that asks for approval that of its server.
 pub(super) fn item_name(item: Json<'_>) -> String {
     let keys = ["type", "name", "namespace", "server_label"];
     let [kind, name, space, server] = item.pick(keys).map(text_of);
@@ -185,7 +186,8 @@ pub(super) fn item_name(item: Json<'_>) -> String {
 /// The item by which a provider asks whether it may call a server.
 pub(crate) const APPROVAL_REQUEST: &str = "mcp_approval_request";
 
-/// Returns whether an output item of this type is a call that a client runs, or allows: all but those that providers are known to run.
+/// Returns whether an output item of this type is a call that a client runs, or approves: all types except those that
+/// providers are known to run.
 pub(crate) fn is_client_item(kind: Option<Json<'_>>) -> bool {
     let hosted = [
         "web_search_call",

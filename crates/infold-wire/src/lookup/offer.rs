@@ -1,4 +1,4 @@
-//! Adds the tools to a request, and what they answered.
+//! Adds the tools to a request, and the results of their calls.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub struct LookupNames {
 /// The tools of one request, with those that are offered beside the client's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookupOffer {
-    /// The names under which they are offered.
+    /// The names under which the tools are offered.
     pub names: LookupNames,
     /// The new value of `tools`.
     pub tools: String,
@@ -36,14 +36,14 @@ pub struct LookupOffer {
     own: Option<String>,
 }
 
-/// Put before a name that the client has given to a tool of its own.
+/// The prefix of a name that the client uses for a tool of its own.
 const OTHER_PREFIX: &str = "infold_";
 
-/// The tools, in Anthropic's form. `{search}` and `{recall}` stand for their names.
+/// The tools, in Anthropic's form. `{search}` and `{recall}` are placeholders for their names.
 const TOOLS: &str = r#"[{"name":"{search}","description":"Finds earlier messages of this conversation by their words, also those that were summarised or hidden and that you no longer see: decisions, values, paths, errors, commands and their results. Best match first, each with its number and the lines that match.","input_schema":{"type":"object","properties":{"query":{"type":"string","description":"Words, \"a phrase\", -excluded, prefix*; names and paths as they were written"},"limit":{"type":"integer","description":"The number of hits, at most 50; 10 if it is left out"}},"required":["query"]}},{"name":"{recall}","description":"Reads earlier messages of this conversation in full as they were, also those that were summarised or hidden, by their numbers; or a fold: its text and all it stands for.","input_schema":{"type":"object","properties":{"range":{"type":"string","description":"A message (12), a range (12..40, 12-40, 12..), or a fold (e7)"},"offset":{"type":"integer","description":"Skips so many characters of the first message, where an earlier result was cut"}},"required":["range"]}}]"#;
 
 impl LookupTool {
-    /// The name of the tool, whatever it is offered as.
+    /// Returns the canonical name of the tool.
     pub fn name(self) -> &'static str {
         match self {
             LookupTool::Search => "search_history",
@@ -92,10 +92,10 @@ impl LookupOffer {
     /// About how many bytes the tools add to a request.
     pub const BYTES: u64 = TOOLS.len() as u64;
 
-    /// Offers the tools in a request; none where that would change what the client asked for, or be refused.
+    /// Offers the tools in a request; `None` if that would change the meaning of the client's request, or be refused.
     ///
-    /// `member` returns the JSON of a member of the request, if there is one. The tools stand behind the client's own, so that
-    /// they are at the same place in each request.
+    /// `member` returns the JSON of a member of the request, if there is one. The tools are put behind the client's
+    /// own, so that they are at the same place in each request.
     pub fn new(wire: Wire, member: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Option<LookupOffer> {
         let options = RequestOptions::read(wire, member);
         let names = LookupNames::beside(&options.tool_names)?;
@@ -108,7 +108,7 @@ impl LookupOffer {
         let refused = match wire {
             // Functions are the predecessors of tools, and are not mixed with them.
             Wire::Chat => flag("functions", &|_| true) || flag("n", &many),
-            // Its reply does not come with the response.
+            // The reply does not come with the response.
             Wire::Responses => flag("background", &|json| json.is_true()),
             Wire::Gemini => {
                 let has_functions = |json: Json<'_>| function_list(json).is_some();
@@ -118,7 +118,8 @@ impl LookupOffer {
                 };
                 let candidates = |json: Json<'_>| json.get("candidateCount").is_some_and(many);
                 let config = "generationConfig";
-                // Tools are a part of what is cached; functions beside the provider's own tools, or JSON alone, are refused.
+                // Tools are part of a cached content; functions beside the provider's own tools, or JSON alone, are
+                // refused.
                 flag("cachedContent", &|_| true)
                     || flag(config, &candidates)
                     || !flag("tools", &has_functions)
@@ -131,7 +132,7 @@ impl LookupOffer {
             Wire::Gemini => "toolConfig",
             _ => "tool_choice",
         };
-        // The model would have nothing but ours to call.
+        // The model would be able to call only our tools.
         if refused || is_alone && flag(choice, &|choice| is_forced(wire, choice)) {
             return None;
         }
@@ -151,8 +152,8 @@ impl LookupOffer {
 
 /// Returns a request with more messages at its end.
 ///
-/// The last request of a turn does not offer the tools any more. Where the client has none of its own they are only said
-/// not to be called: a conversation with calls is refused without tools.
+/// The last request of a turn does not offer the tools any more. If the client has none of its own, the request keeps
+/// them but forbids calls: a conversation with calls is refused without tools.
 pub fn write_follow_up(
     wire: Wire,
     body: &[u8],
@@ -173,7 +174,7 @@ pub fn write_follow_up(
     }
     let more = more.join(",");
     let mut edits = vec![match list {
-        // The provider has what was said before.
+        // The provider stores the earlier messages.
         Some(list) if is_stored => (list.range(), format!("[{more}]")),
         Some(list) if list.kind() == JsonKind::Array => {
             let is_empty = list.elements().next().is_none();
@@ -199,7 +200,7 @@ pub fn write_follow_up(
 
 /// Returns a request that does not offer the tools.
 ///
-/// Where the client has none of its own, and the conversation has calls, they are only said not to be called.
+/// If the client has none of its own, and the conversation has calls, the request keeps them but forbids calls.
 pub fn withdraw_offer(wire: Wire, body: &[u8], offer: &LookupOffer) -> Option<Vec<u8>> {
     let json = Json::parse(body).ok()?;
     let mut messages = json.get(list_name(wire))?.elements();

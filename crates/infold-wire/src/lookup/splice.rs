@@ -7,9 +7,9 @@ use crate::edits::splice;
 use crate::render::with_placeholder;
 use crate::{Form, Json, JsonKind, Message, RenderedMessage};
 
-/// Replaces the messages from `from` to `at`, a reply without its look-ups, by all that was said then; results of look-ups that
-/// stood beside calls of the client's are put among the results that follow. A model that said nothing in the end is shown to have
-/// said nothing: empty messages are refused.
+/// Replaces the messages from `from` to `at`, a reply without its look-ups, by all messages of its rounds; results of
+/// look-ups beside calls of the client's are put among the results that follow. If the model's last message is empty, a
+/// text states that: empty messages are refused.
 pub fn splice_lookups(
     shown: Vec<RenderedMessage>,
     (from, at): (Seq, Seq),
@@ -49,7 +49,7 @@ pub fn splice_lookups(
     out
 }
 
-/// Returns a message as it is, or one that says that it is empty.
+/// Returns a message unchanged, or one that states that it is empty.
 fn unless_empty(bytes: &[u8]) -> Vec<u8> {
     match Message::read(bytes) {
         Ok(message) if message.facts().empty => with_placeholder(&message),

@@ -1,9 +1,9 @@
-//! Adds up the usage of several calls, whatever members a provider reports.
+//! Adds up the usage of several calls, with all members that a provider reports.
 
 use crate::reply::growing_json::{array, object, raw};
 use crate::{Json, JsonKind};
 
-/// Adds the numbers of two reports; whatever is no number is that of the second.
+/// Adds the numbers of two reports; other values are those of the second.
 pub fn sum_usage(before: &str, now: &str) -> String {
     match (Json::parse(before.as_bytes()), Json::parse(now.as_bytes())) {
         (Ok(before), Ok(now)) => sum(before, now, 0),
@@ -70,7 +70,7 @@ fn add(before: Json<'_>, now: Json<'_>) -> String {
     }
 }
 
-/// Returns a report in which the members of a later one take the place of those before.
+/// Returns a report in which the members of a later one replace those before.
 pub fn overlay_usage(before: &str, later: Json<'_>) -> String {
     let changes: Vec<(String, String)> = later
         .members()

@@ -1,23 +1,23 @@
-//! The reply to a client whose model goes on looking things up when no more look-ups are answered.
+//! The reply to a client whose model continues to look things up when no more look-ups are answered.
 
 use crate::{Reply, StopReason, TokenUsage, Wire, quote};
 
 /// The result of a look-up that is not answered.
 pub const NO_LOOKUP_LEFT: &str = "no look-ups are left in this turn: answer with what you have";
 
-/// Why a model gave no answer.
+/// The reason that a model gave no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// It went on looking things up.
+    /// The model continued to look things up.
     UsedUp,
-    /// It went on making calls that a policy refuses.
+    /// The model continued to make calls that a policy refuses.
     Refused,
-    /// It reached its limit of tokens while it called.
+    /// The model reached its token limit during a call.
     Cut,
 }
 
 impl NoAnswer {
-    /// What the client is told in the place of an answer.
+    /// Returns the text that the client gets instead of an answer.
     fn text(self) -> &'static str {
         match self {
             NoAnswer::UsedUp => {
@@ -33,7 +33,7 @@ impl NoAnswer {
     }
 }
 
-/// Returns a reply in the place of the answer that a model did not give; `before` is what it said last.
+/// Returns a reply that replaces the model's missing answer; `before` is the model's last reply.
 pub fn reply_in_place(wire: Wire, before: &Reply, why: NoAnswer) -> Reply {
     let text = quote(why.text());
     let message = match wire {
@@ -56,7 +56,7 @@ pub fn reply_in_place(wire: Wire, before: &Reply, why: NoAnswer) -> Reply {
             NoAnswer::Cut => StopReason::Length,
             NoAnswer::UsedUp | NoAnswer::Refused => StopReason::End,
         },
-        // Nothing more was used; but whoever waits for a report gets one.
+        // Nothing more was used, but a client that waits for a usage report gets one.
         usage: before.usage.map(|_| TokenUsage::default()),
         model: before.model.clone(),
         id: before.id.clone(),

@@ -29,7 +29,7 @@ impl ReplyFilter {
         })
     }
 
-    /// Goes on with the next round: what this body says is kept for the client.
+    /// Begins the next round: the content of this body is kept for the client.
     pub fn next_body(&mut self, body: &[u8]) {
         if let Ok(json) = Json::parse(body) {
             let (wire, state) = (self.wire, &mut self.state);
@@ -39,7 +39,7 @@ impl ReplyFilter {
         }
     }
 
-    /// Returns the body for the client: that of the last round, with all that was said before.
+    /// Returns the body for the client: that of the last round, with the content of all rounds.
     pub fn last_body(&mut self, body: &[u8]) -> Vec<u8> {
         let Ok(json) = Json::parse(body) else {
             return body.to_vec();
@@ -63,7 +63,7 @@ impl ReplyFilter {
     }
 }
 
-/// Reads what is remembered of a body, and counts its calls of our tools.
+/// Reads the state from a body, and counts its calls of our tools.
 fn hear(wire: Wire, state: &mut FilterState, json: Json<'_>) {
     let (id, created, usage) = match wire {
         Wire::Chat => ("id", "created", "usage"),
@@ -92,7 +92,8 @@ fn hear(wire: Wire, state: &mut FilterState, json: Json<'_>) {
         .any(|one| is_client_call(wire, Json::checked(one.as_bytes())));
 }
 
-/// Returns whether a chat has calls in forms that are left out: of the predecessors of tools, in other choices, or in no list.
+/// Returns whether a chat has calls in forms that are left out: deprecated functions, calls in other choices, or
+/// outside of a list.
 fn has_unjudged_calls(state: &FilterState, wire: Wire, json: Json<'_>) -> bool {
     if wire != Wire::Chat || !state.held.has_judge() {
         return false;
@@ -130,7 +131,7 @@ fn message(wire: Wire, json: Json<'_>) -> Option<Json<'_>> {
     }
 }
 
-/// The list in which calls stand.
+/// Returns the list that contains calls.
 fn list(wire: Wire, json: Json<'_>) -> Option<Json<'_>> {
     let name = match wire {
         Wire::Chat | Wire::Ollama => "tool_calls",
@@ -141,8 +142,8 @@ fn list(wire: Wire, json: Json<'_>) -> Option<Json<'_>> {
     message(wire, json)?.get(name)
 }
 
-/// What a round says to the client, behind what was said before: blocks, parts or items; of a chat and of Ollama the texts, in the
-/// order of their names.
+/// Returns the content of a round for the client, behind that of the rounds before: blocks, parts or items; of a chat
+/// and of Ollama the texts, in the order of their names.
 fn pieces(wire: Wire, state: &FilterState, json: Json<'_>) -> Vec<String> {
     match wire {
         Wire::Responses => response_output(state, json),
@@ -172,7 +173,7 @@ fn inner(text: Json<'_>) -> String {
     text[1..text.len() - 1].to_owned()
 }
 
-/// The message of a chat or of Ollama with the texts of all rounds, and without calls of ours.
+/// Returns the message of a chat or of Ollama with the texts of all rounds, and without calls of ours.
 fn joined_message(wire: Wire, state: &FilterState, json: Json<'_>) -> Option<String> {
     let message = message(wire, json)?;
     let texts = pieces(wire, state, json);
@@ -253,7 +254,7 @@ fn ollama(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<Stri
     changes
 }
 
-/// What is said differently in a later round: it has the id of the first, and the usage of all.
+/// Returns the changed members of a later round: the id of the first round, and the usage of all.
 fn of_later_round(
     state: &FilterState,
     json: Json<'_>,

@@ -160,7 +160,7 @@ impl ContentFacts {
         let is_text = matches!(&*kind, b"text" | b"input_text" | b"output_text");
         let is_reasoning = matches!(&*kind, b"thinking" | b"redacted_thinking" | b"reasoning")
             && role == Role::Assistant;
-        // No provider accepts an output of reasoning alone.
+        // No provider accepts an output with reasoning alone.
         self.is_blank &= is_reasoning || is_text && text.is_none_or(Json::is_blank);
         self.has_reasoning |= is_reasoning;
         self.add_link(LinkKind::Continues, caller);

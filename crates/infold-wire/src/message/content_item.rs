@@ -27,7 +27,7 @@ pub(crate) struct ResultContent<'a> {
     pub id: Option<Json<'a>>,
     /// A text, a list of blocks, or any value on wires that have objects for results.
     pub content: Option<Json<'a>>,
-    /// Whether it is marked as an error, if it is marked at all.
+    /// Whether the result is marked as an error, if there is a mark at all.
     pub failed: Option<bool>,
 }
 
@@ -52,8 +52,8 @@ impl CalledTool<'_> {
 }
 
 impl<'a> Message<'a> {
-    /// Returns its texts, calls, results and images in order, each with the index of its part.
-    /// Reasoning is left out: no later message refers to it.
+    /// Returns the message's texts, calls, results and images in order, each with the index of its part. Reasoning is
+    /// left out: no later message refers to it.
     pub(crate) fn content_items(&self) -> Vec<(u32, ContentItem<'a>)> {
         let mut out = Vec::new();
         match self.form {
@@ -202,7 +202,7 @@ fn read_part(role: Role, part: Json<'_>) -> Option<ContentItem<'_>> {
     found.filter(|_| !thought)
 }
 
-/// Returns the content of a `response` and whether it failed: the one member that matters, else the whole object.
+/// Returns the content of a `response` and whether it failed: the relevant member, else the whole object.
 pub(crate) fn gemini_result(response: Json<'_>) -> (Option<Json<'_>>, Option<bool>) {
     let [output, result, content, error] = response.pick(["output", "result", "content", "error"]);
     let given = |value: &Json<'_>| !value.is_null();

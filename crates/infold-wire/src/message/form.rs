@@ -10,7 +10,7 @@ pub enum Form {
     Turn,
     /// Gemini's contents: `parts`, and perhaps a `role`.
     Content,
-    /// An item of OpenAI Responses: `type` says what it is.
+    /// An item of OpenAI Responses, identified by `type`.
     Item(Item),
 }
 

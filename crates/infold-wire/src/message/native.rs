@@ -1,4 +1,4 @@
-//! The wires on which a message can be sent as it is. In doubt there are none: converting is safe.
+//! The wires on which a message can be sent unchanged. In doubt there are none: converting is safe.
 
 use super::{Form, Item, Message};
 use crate::json::Cursor;
@@ -36,7 +36,7 @@ pub(super) fn accepting_wires(member: &[u8]) -> Wires {
 }
 
 impl Message<'_> {
-    /// Returns the wires on which it can be sent exactly as it is. One pass, and no text is decoded.
+    /// Returns the wires on which the message can be sent unchanged. One pass, and no text is decoded.
     pub fn wires(&self) -> Wires {
         match self.form {
             Form::Turn => self.turn_wires(),
@@ -117,8 +117,8 @@ impl Message<'_> {
             }
             Item::Call => members.call_id.is_some(),
             Item::Output => members.output.is_some(),
-            // The service refuses reasoning that nothing followed, and reasoning without its content:
-            // it is asked not to store any.
+            // The service refuses reasoning that no item followed, and reasoning without its content: requests ask it
+            // not to store any.
             Item::Reasoning => {
                 let [status, content] = self.json.pick(["status", "encrypted_content"]);
                 content.is_some_and(|content| content.kind() == JsonKind::String)
@@ -181,13 +181,13 @@ fn other_block_wires(kind: &[u8], block: &BlockMembers<'_>, user: bool, assistan
 struct BlockMembers<'a> {
     kind: Option<Json<'a>>,
     text: Option<Json<'a>>,
-    /// It has a member that Anthropic does not know.
+    /// The block has a member that Anthropic does not know.
     has_unknown: bool,
-    /// Its arguments are an object.
+    /// The arguments are an object.
     has_arguments: bool,
-    /// It names the call it answers.
+    /// The block names the call it answers.
     has_call_id: bool,
-    /// Its content is something that may not stand in a result.
+    /// The content may not occur in a result.
     has_odd_content: bool,
     is_signed: bool,
 }
@@ -209,7 +209,7 @@ impl<'a> BlockMembers<'a> {
     }
 }
 
-/// Returns whether a value is a text, or blocks that may stand in a result.
+/// Returns whether a value is a text, or blocks that may occur in a result.
 fn is_result_content(content: Json<'_>) -> bool {
     let mut known = matches!(content.kind(), JsonKind::String | JsonKind::Array);
     content.cursor().array(|at| {

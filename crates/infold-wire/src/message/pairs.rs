@@ -1,23 +1,22 @@
 //! The pairing of every block, item and part type that the providers document.
 //!
-//! A provider refuses a conversation that holds one half of a pair without the other, so both are
-//! shown or hidden together. Calls of the client's tools are answered at once (`Call`, `Result`);
-//! uses of the provider's own tools may end in a later message, with other exchanges in between
-//! (`Opens`, `Continues`, `Ends`). An id in a block of a type that is not listed here may be half of
-//! a pair as well: whatever holds the same id belongs to it (`Unknown`).
+//! A provider refuses a conversation with one half of a pair but not the other, so both are shown or hidden together.
+//! Calls of the client's tools are answered at once (`Call`, `Result`); uses of the provider's own tools may end in a
+//! later message, with other exchanges in between (`Opens`, `Continues`, `Ends`). An id in a block of an unlisted type
+//! may be half of a pair as well: every block with the same id belongs to it (`Unknown`).
 
-/// How a block, an item or a part belongs to others.
+/// The pairing of a block, an item or a part with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pairing {
     /// Complete by itself.
     Alone,
-    /// A call that the client answers, known by this member.
+    /// A call that the client answers, identified by this member.
     Call(&'static str),
     /// The client's answer to the call that this member names.
     Result(&'static str),
-    /// A use of one of the provider's tools, known by this member.
+    /// A use of one of the provider's tools, identified by this member.
     Opens(&'static str),
-    /// Part of the use that this member names, which goes on.
+    /// A part of the use that this member identifies, which continues.
     Continues(&'static str),
     /// The end of the use that this member names.
     Ends(&'static str),
@@ -43,9 +42,9 @@ const LONE_BLOCKS: &str = "\
     text image document search_result container_upload thinking redacted_thinking compaction \
     reasoning image_url input_audio file refusal input_text input_image input_file output_text";
 
-/// Items of OpenAI Responses. An `mcp_call` that needed no approval names none, and stands alone. A
-/// `shell_call` whose `environment` is a container, and a tool search without a `call_id`, are carried
-/// out by the provider within one output.
+/// Items of OpenAI Responses. An `mcp_call` that needed no approval names none, and is unpaired. A `shell_call` whose
+/// `environment` is a container, and a tool search without a `call_id`, are carried out by the provider within one
+/// output.
 const ITEMS: &[(&str, Pairing)] = &[
     ("function_call", Call("call_id")),
     ("function_call_output", Result("call_id")),
@@ -103,7 +102,7 @@ pub(super) fn item_pairing(kind: &[u8]) -> Pairing {
     look_up(ITEMS, LONE_ITEMS, kind).unwrap_or(Pairing::Unknown)
 }
 
-/// Returns the pairing of a part with this member; none if the member does not tell the part's type.
+/// Returns the pairing of a part with this member; `None` if the member does not determine the part's type.
 pub(crate) fn part_pairing(member: &[u8]) -> Option<Pairing> {
     match member {
         b"executable_code" | b"tool_call" => Some(Opens("id")),
@@ -148,7 +147,7 @@ mod tests {
         table.iter().copied().chain(lone)
     }
 
-    /// How many rounds messages make.
+    /// Returns the number of rounds in messages.
     fn rounds(messages: &[&str]) -> usize {
         let mut rounds = Rounds::default();
         let mut seq = Seq::FIRST;

@@ -75,7 +75,7 @@ fn read_reasoning<'a>(json: &ObjectMembers<'a>) -> Option<NeutralBlock<'a>> {
     text.map(|text| NeutralBlock::Thinking(text, None))
 }
 
-/// Reads an image of which there is nothing but the data; its first bytes tell its type.
+/// Reads an image that has only its data; the first bytes determine the type.
 fn read_bare_image(data: Json<'_>) -> Option<NeutralBlock<'_>> {
     let data = (data.kind() == JsonKind::String).then(|| raw_json(data))?;
     let known = [

@@ -24,7 +24,7 @@ pub struct CallRound {
 /// A call, in JSON strings.
 #[derive(Debug)]
 pub struct PendingCall {
-    /// Its new id.
+    /// The call's new id.
     pub id: String,
     /// The tool's name.
     pub name: String,

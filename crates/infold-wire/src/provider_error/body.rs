@@ -3,26 +3,26 @@
 use super::unquoted::without_quotes;
 use crate::{Json, JsonKind};
 
-/// Only so much of an error body is read.
+/// The bytes of an error body that are read.
 const MAX_BODY_BYTES: usize = 64 << 10;
 
 /// Errors are wrapped in errors no deeper: a body, its error, JSON in the error's text, and again.
 const MAX_DEPTH: u32 = 12;
 
-/// The contents of an error body, whatever its shape.
+/// The contents of an error body of any form.
 #[derive(Default)]
 pub(super) struct ErrorBody {
-    /// The first message, as it is.
+    /// The first message, unchanged.
     pub message: String,
-    /// All its messages, in lower case.
+    /// All messages of the body, in lower case.
     text: String,
     /// The same without quotations.
     own: String,
     /// Types, codes, states and reasons, in lower case.
     codes: Vec<String>,
-    /// Paths of what is wrong in the request, in lower case.
+    /// Paths of the invalid parts of the request, in lower case.
     paths: Vec<String>,
-    /// The status that it claims, where it is that of an error.
+    /// The status in the body, if it is that of an error.
     pub status: Option<u16>,
     /// The delay that it asks for, as written.
     pub delay: Option<String>,
@@ -49,7 +49,7 @@ impl ErrorBody {
         self.text.is_empty() && self.codes.is_empty()
     }
 
-    /// Returns whether it is a web page.
+    /// Returns whether the body is a web page.
     pub fn is_html(&self) -> bool {
         self.text.starts_with("<!doctype") || self.text.starts_with("<html")
     }

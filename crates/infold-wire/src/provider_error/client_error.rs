@@ -5,18 +5,18 @@ use crate::{Wire, quote};
 /// An error for a client that comes from the proxy, not from a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientError {
-    /// The request does not fit into the model's window, whatever is folded.
+    /// The request does not fit into the model's window, even after all folds.
     TooLong {
-        /// How many tokens it has, if the provider said so.
+        /// The request's tokens, if the provider reported them.
         tokens: Option<u64>,
-        /// How many there may be, if the provider said so.
+        /// The most tokens, if the provider reported them.
         limit: Option<u64>,
     },
     /// The request has too many bytes.
     TooLarge {
-        /// How many it has, as far as they were read.
+        /// The request's bytes, as far as they were read.
         bytes: u64,
-        /// How many there may be.
+        /// The most bytes.
         limit: u64,
     },
     /// The request is wrong.
@@ -39,10 +39,10 @@ pub enum ClientError {
     Failed(String),
 }
 
-/// Returns status, content type and body of an error, in the words that a client of this wire knows.
+/// Returns status, content type and body of an error, in the form of this wire.
 ///
-/// `stream` says whether a stream was asked for: on Responses a request that is too long
-/// is accepted, and fails as a stream.
+/// `stream` says whether a stream was requested: on Responses a request that is too long is accepted, and fails as a
+/// stream.
 pub fn write_client_error(
     wire: Wire,
     stream: bool,
@@ -255,7 +255,7 @@ mod tests {
             limit: Some(8192),
         };
         assert_eq!(classify(200, None, &body), long);
-        // Only streams of Responses do so.
+        // Only streams of Responses fail this way.
         assert_eq!(write_client_error(Wire::Chat, true, &what).0, 400);
         let busy = ClientError::Busy("later".to_owned());
         assert_eq!(write_client_error(Wire::Responses, true, &busy).0, 429);

@@ -13,7 +13,7 @@ static SIZE_PHRASES: PhraseList = LazyLock::new(|| phrases("size phrases"));
 static BEFORE_TOKENS: PhraseList = LazyLock::new(|| phrases("before tokens"));
 static BEFORE_LIMIT: PhraseList = LazyLock::new(|| phrases("before limit"));
 
-/// No limit for texts of a conversation is lower; a lower one is for names, ids and keys, which folding does not shorten.
+/// The lowest limit of conversation texts; lower ones are for names, ids and keys, which folding does not shorten.
 const MIN_TEXT_LIMIT_CHARS: u64 = 100_000;
 
 /// Classifies an error about the length of the request; `is_busy` says whether it may be a rate limit.
@@ -21,9 +21,8 @@ pub(super) fn classify(status: u16, body: &ErrorBody, is_busy: bool) -> Option<P
     if body.is_empty() {
         return matches!(status, 400 | 413).then_some(ProviderError::Unexplained { status });
     }
-    // A rate limit that is smaller than this one request. As "too many requests" it is a rate
-    // limit like any other; otherwise only a shorter request helps. Its limit is not the
-    // model's: the size is left out so that it is not taken for that.
+    // A rate limit that is smaller than this one request. With "too many requests" it is a rate limit like any other;
+    // otherwise only a shorter request helps. Its limit is not the model's, so the size is left out.
     if status != 429 && body.states_any(&["request too large for"]) {
         let (tokens, limit) = (body.number_after("requested"), body.number_after("limit"));
         if tokens > limit && limit.is_some() {
@@ -61,7 +60,7 @@ fn is_long_text(body: &ErrorBody) -> bool {
     limit.is_some_and(|limit| limit >= MIN_TEXT_LIMIT_CHARS)
 }
 
-/// Returns whether only the requested reply length is wrong, however short the request.
+/// Returns whether only the requested reply length is wrong, even for a short request.
 fn is_about_output(body: &ErrorBody) -> bool {
     body.says_any(&[
         "maximum allowed number of output tokens",
@@ -93,8 +92,7 @@ fn with_numbers(status: u16, body: &ErrorBody) -> ProviderError {
         }
         tokens = tokens.or(Some(both));
     }
-    // A rate limit or a failure says nothing certain about the model: without a size,
-    // its limit is not remembered.
+    // A rate limit or a failure is no evidence about the model: without a size, its limit is not learned.
     let is_certain = status != 429 && status < 500;
     let tokens = tokens
         .or_else(|| find(&BEFORE_TOKENS))
@@ -106,7 +104,7 @@ fn with_numbers(status: u16, body: &ErrorBody) -> ProviderError {
 struct OverflowSizes {
     input: u64,
     output: u64,
-    /// How many tokens there may be, if that follows.
+    /// The most tokens, if the text has them.
     limit: Option<u64>,
 }
 

@@ -5,11 +5,11 @@ use super::{ProviderError, RefusalCause};
 /// The size of a request, and the window it was meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestSize {
-    /// Its tokens, as estimated.
+    /// The request's tokens, as estimated.
     pub tokens: u64,
-    /// The tokens that the model takes, as far as that is known.
+    /// The model's window, as far as it is known.
     pub window: u64,
-    /// Its bytes.
+    /// The request's bytes.
     pub bytes: u64,
 }
 
@@ -20,11 +20,11 @@ const NEAR_WINDOW_DIVISOR: u64 = 2;
 const MIN_BODY_LIMIT_BYTES: u64 = 1_000_000;
 
 impl ProviderError {
-    /// Decides what an error without an explanation means.
+    /// Classifies an error without an explanation.
     ///
-    /// Some providers refuse requests that are too long without a word, but so do broken
-    /// ones. The request is taken to be too long if it fills at least half of the window, or, where
-    /// the status says that it is too large, if it has at least a million bytes.
+    /// Some providers refuse requests that are too long without a message, but so do broken ones. The request is taken
+    /// to be too long if it fills at least half of the window, or, if the status is that of a large request, if it has
+    /// at least a million bytes.
     pub fn explain(self, size: RequestSize) -> ProviderError {
         let ProviderError::Unexplained { status } = self else {
             return self;

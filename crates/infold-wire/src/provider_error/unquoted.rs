@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A message has no more words of its own: text further in was sent to the provider.
+/// The most bytes of a message that can be the provider's own words: text further in was sent to the provider.
 const MAX_MESSAGE_BYTES: usize = 1 << 10;
 
 /// Quotations nested deeper are plain text.
@@ -13,8 +13,8 @@ const WRAPPERS: &str = "error message msg detail details raw reason";
 
 /// Returns the beginning of a message without its quotations.
 ///
-/// In doubt a text is no quotation: a quote that never closes, single words, which are names
-/// of parameters, and what is quoted as another service's error.
+/// In doubt a text is no quotation: a quote that never closes, single words, which are names of parameters, and quoted
+/// errors of other services.
 pub(super) fn without_quotes(text: &str) -> String {
     let mut own = String::new();
     let mut from = 0;
@@ -82,7 +82,7 @@ fn wraps_error(before: &str) -> bool {
     };
     let name = name.trim_end_matches(space);
     let bare = name.trim_end_matches(['"', '\'', '\\']);
-    // "Invalid message: …" is about what was sent.
+    // "Invalid message: …" quotes the request.
     if bare.len() < name.len() {
         WRAPPERS.split(' ').any(|wrapper| bare.ends_with(wrapper))
     } else {

@@ -1,4 +1,4 @@
-//! Replaces matches in a text whose escapes hide some of them: JSON may stand in texts that stand in JSON.
+//! Replaces matches in a text whose escapes hide some of them: JSON may be inside texts that are inside JSON.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,14 +6,15 @@ use std::ops::Range;
 use crate::edits::splice;
 use crate::scan::decode_escape;
 
-/// How often the escapes of a text are resolved.
+/// The number of levels of escapes that are resolved.
 const MAX_ESCAPE_LEVELS: usize = 16;
 
-/// A match, and what replaces it: a text without quotes, backslashes and control characters, so that it reads the same at every level.
+/// A match, and its replacement: a text without quotes, backslashes and control characters, so that it is the same at
+/// every level.
 pub(crate) type EscapedReplacement = (Range<usize>, String);
 
-/// Replaces the matches after the escapes of `text` are resolved `first_level` times, and after each further time. None if
-/// nothing is found.
+/// Replaces the matches after the escapes of `text` are resolved `first_level` times, and after each further time.
+/// `None` if there are none.
 pub(crate) fn replace_at_levels(
     text: &str,
     first_level: usize,
@@ -39,7 +40,7 @@ pub(crate) fn replace_at_levels(
     replaced
 }
 
-/// A text whose escapes were resolved, and where it stands in the original.
+/// A text whose escapes were resolved, with the original place of each byte.
 pub(crate) struct Unescaped<'a> {
     text: Cow<'a, str>,
     /// For each time that escapes were resolved: the offsets behind each escape, in the result and in the text before.
@@ -91,7 +92,7 @@ impl<'a> Unescaped<'a> {
         true
     }
 
-    /// Returns where a range of whole characters stands in the original.
+    /// Returns the original range of a range of whole characters.
     pub fn original(&self, range: &Range<usize>) -> Range<usize> {
         let mut range = range.clone();
         for offsets in self.levels.iter().rev() {

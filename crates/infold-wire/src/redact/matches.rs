@@ -18,7 +18,7 @@ use crate::{Form, Item, Json, JsonError, JsonKind, Message, MessageError, quote}
 /// Replaces the matches in the texts of a message.
 ///
 /// Texts are searched with their escapes resolved, and so is JSON inside a text (arguments of calls, outputs of tools).
-/// Reasoning with a match is removed whole, because it is signed; so are signatures beside a match.
+/// Reasoning with a match is removed completely, because it is signed; so are signatures beside a match.
 pub fn redact_matches(
     message: &[u8],
     marker: &str,
@@ -36,7 +36,7 @@ pub fn redact_matches(
     Ok(replacer.finish(bytes))
 }
 
-/// Calls `take` with the texts of a message; not with those that messages are paired by.
+/// Calls `take` with the texts of a message, except those by which messages are paired.
 pub fn visit_texts(message: &[u8], take: &mut dyn FnMut(&str)) -> Result<(), MessageError> {
     let read = Message::read(message)?;
     let mut find = |text: &str| {
@@ -81,8 +81,9 @@ pub fn redact_data(
 
 /// Replaces the matches in a record of a transcript, or in a document that holds records.
 ///
-/// The members that tie records together stay: ids, times, and the names, numbers and booleans of documented members.
-/// A string equal to `placeholder`, quotes included, stands for a message that is stored elsewhere, and stays too.
+/// The members that tie records together stay: ids, times, and the names, numbers and booleans of documented members. A
+/// string equal to `placeholder`, quotes included, is a placeholder for a message that is stored elsewhere, and stays
+/// too.
 pub fn redact_record(
     json: &[u8],
     placeholder: &[u8],
@@ -106,7 +107,7 @@ pub fn redact_text(text: &str, marker: &str, find: &mut FindMatches<'_>) -> Opti
     Some(text)
 }
 
-/// Replaces the matches in a fragment of JSON: in the text as it stands, and with its escapes resolved once and more often.
+/// Replaces the matches in a fragment of JSON: in its raw text, and with its escapes resolved once and more often.
 pub fn redact_fragment(text: &str, marker: &str, find: &mut FindMatches<'_>) -> Option<String> {
     MatchReplacer::new(marker, find).at_levels(text, 0)
 }
@@ -116,7 +117,7 @@ pub fn redact_fragment(text: &str, marker: &str, find: &mut FindMatches<'_>) -> 
 enum MatchScope {
     /// A member that providers document: its name and its numbers stay.
     Structure,
-    /// Any other member: all of it is content but what messages may be paired by.
+    /// Any other member: all of it is content except the ids by which messages may be paired.
     Unknown,
     /// The input or the output of a tool: all of it is content.
     Data,
@@ -131,11 +132,11 @@ struct MatchReplacer<'a, 'f> {
     counts_left: bool,
     /// Names of members that are content are searched together with their values too.
     joins_members: bool,
-    /// Set for a record of a transcript: the string that stands for a message.
+    /// Set for a record of a transcript: the placeholder of a message.
     placeholder: Option<&'a [u8]>,
-    /// Who says what is searched.
+    /// The role of the searched text.
     role: Role,
-    /// Something was replaced that media consist of, and no object around it was taken for media yet.
+    /// A replacement broke a part of media, and no object around it was recognised as media yet.
     breaks_media: bool,
 }
 
@@ -223,7 +224,7 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
                     if is_thought(element) {
                         lost_thought |= bytes.is_some();
                     } else if lost_thought && scope != MatchScope::Data {
-                        // The signature of a thought stands on a part behind it.
+                        // The signature of a thought is on a later part.
                         let now = bytes.unwrap_or_else(|| element.bytes().to_vec());
                         bytes = Some(without_signatures(now));
                     }
@@ -341,7 +342,8 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
         }
     }
 
-    /// Removes the images with a match from those beside a message's text; returns the others, and how many went.
+    /// Removes the images with a match from those beside a message's text; returns the others, and the number of
+    /// removed ones.
     fn images(&mut self, json: Json<'_>) -> Option<(Vec<u8>, usize)> {
         let all: Vec<Json<'_>> = json.elements().collect();
         let mut kept = all.clone();
@@ -427,7 +429,7 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
     }
 }
 
-/// Returns whether a match is in a marker, or in the form that arguments have once they are redacted.
+/// Returns whether a match is in a marker, or in the form of redacted arguments.
 fn is_redacted(text: &str, range: &Range<usize>, marker: &str) -> bool {
     let start = "[redacted e";
     let is_form = |text: &str| {
@@ -435,7 +437,7 @@ fn is_redacted(text: &str, range: &Range<usize>, marker: &str) -> bool {
         members.any(|rest| rest.starts_with(start) && rest.ends_with("]\"}"))
     };
     let found = &text[range.clone()];
-    // The name of a member whose value is gone by itself.
+    // The name of a member whose value was already removed.
     let is_member = |rest: String| {
         let value = rest.split_once(':').map(|(_, value)| value);
         value.is_some_and(|value| !value.contains(char::is_alphanumeric))

@@ -1,5 +1,5 @@
-//! Images, audio and files in messages. With a match in their bytes, in their address or in their type they would be broken, and a provider
-//! would refuse the message: so they are redacted whole.
+//! Images, audio and files in messages. A replacement in their bytes, address or type would break them, and a provider
+//! would refuse the message: so they are redacted completely.
 
 use infold_log::Role;
 
@@ -14,13 +14,13 @@ const BLANK_PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR
 const MEDIA_TYPES: &str =
     "image image_url input_image audio input_audio video_url document file input_file";
 
-/// Types of media in the output of a tool, which else may hold anything.
+/// The types of media in the output of a tool, which may otherwise have any content.
 const MEDIA_TYPES_IN_OUTPUTS: &str = "input_image input_file";
 
 /// Members of Gemini's parts that hold media.
 const MEDIA_PARTS: [&str; 4] = ["inlineData", "inline_data", "fileData", "file_data"];
 
-/// Members that hold the bytes or the address of media, or say what they are.
+/// The members with the bytes, the address or the type of media.
 const MEDIA_MEMBERS: &str = "data url image_url file_data file_url fileUri file_uri media_type mimeType mime_type format detail";
 
 fn contains(names: &str, name: &[u8]) -> bool {
@@ -33,7 +33,7 @@ pub fn is_media_member(kind: &[u8], name: &[u8]) -> bool {
     contains(MEDIA_MEMBERS, name) && !(kind == b"text" && name == b"data")
 }
 
-/// Returns what replaces an object that holds media; none if it holds none.
+/// Returns the replacement of an object with media; `None` if it has none.
 pub fn redacted_media(
     json: Json<'_>,
     kind: &[u8],
@@ -70,7 +70,7 @@ pub fn blank_image(kind: &[u8], name: &[u8]) -> Option<String> {
     }
 }
 
-/// Adds markers to the text of a message, in the place of images that stood beside it.
+/// Adds markers to the text of a message, in place of images beside it.
 pub fn with_markers(message: Vec<u8>, count: usize, marker: &str) -> Vec<u8> {
     let content = Json::parse(&message)
         .ok()
@@ -87,7 +87,7 @@ pub fn with_markers(message: Vec<u8>, count: usize, marker: &str) -> Vec<u8> {
     splice(&message, &[(range, quote(&texts.join("\n")))])
 }
 
-/// Removes from the media of a tool's result what became a text: there is no place for one.
+/// Removes texts from the media of a tool's result, which has no place for them.
 pub fn without_texts(result: Vec<u8>, marker: &str) -> Vec<u8> {
     let parts = Json::parse(&result).ok().and_then(|json| json.get("parts"));
     let Some(parts) = parts else {

@@ -161,7 +161,7 @@ pub(super) fn redacted_block(block: Json<'_>, marker: &str, role: Role) -> Vec<u
             let block = BlockStyle::Block.text_block(role, &text);
             out.named("content", format!("[{block}]").as_bytes());
         }
-        // An error is the one form of such a result without content.
+        // An error is the only form of such a result without content.
         Pairing::Ends(_) => {
             let error = format!("{}_error", String::from_utf8_lossy(&kind));
             let error = format!(r#"{{"type":{},"error_code":"unavailable"}}"#, quote(&error));
@@ -181,7 +181,7 @@ pub(super) fn redacted_block(block: Json<'_>, marker: &str, role: Role) -> Vec<u
     out.done()
 }
 
-/// Returns an object with only these members; another value as it is.
+/// Returns an object with only these members; any other value unchanged.
 fn with_only(value: Json<'_>, names: &[&str]) -> Vec<u8> {
     if value.kind() != JsonKind::Object {
         return value.bytes().to_vec();
@@ -251,7 +251,7 @@ fn redacted_pair_half(name: &[u8], value: Json<'_>, marker: &str) -> Vec<u8> {
     out.done()
 }
 
-/// Members of an item that stay: they hold its type and what it pairs with.
+/// The members of an item that stay: its type and the ids by which it is paired.
 const KEPT_ITEM_MEMBERS: &str =
     "type id call_id role name status server_label approval_request_id approve";
 

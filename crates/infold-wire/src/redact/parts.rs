@@ -1,10 +1,10 @@
-//! What a message says, in a form that is the same on every wire.
+//! The content of a message, in a form that is the same on every wire.
 
 use crate::neutral::{NeutralBlock, NeutralMessage};
 use crate::tool_use::{decode, join_texts};
 use crate::{Message, MessageError};
 
-/// Part of what a message says, without what it is paired by.
+/// A part of a message's content, without the ids by which it is paired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessagePart {
     /// A text.
@@ -24,7 +24,8 @@ impl MessagePart {
     }
 }
 
-/// Returns the texts of a message, the arguments of its calls and its results, in their order. Reasoning and media are left out.
+/// Returns the texts of a message, the arguments of its calls and its results, in order. Reasoning and media are left
+/// out.
 ///
 /// ```
 /// use infold_wire::redact::{MessagePart, message_parts};

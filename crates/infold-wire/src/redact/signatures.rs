@@ -15,8 +15,8 @@ fn is_signature(name: &[u8]) -> bool {
     )
 }
 
-/// Removes signatures from an object whose content changed. Gemini takes no call without one, so calls get the one that it accepts for
-/// any content.
+/// Removes signatures from an object whose content changed. Gemini requires one on calls, so calls get the one that it
+/// accepts for any content.
 pub fn without_signatures(object: Vec<u8>) -> Vec<u8> {
     let Ok(json) = Json::parse(&object) else {
         return object;
@@ -47,7 +47,7 @@ pub fn without_signatures(object: Vec<u8>) -> Vec<u8> {
     out.done()
 }
 
-/// Returns what replaces an object that is reasoning, which its provider signed.
+/// Returns the replacement of an object with reasoning, which its provider signed.
 pub fn redacted_reasoning(json: Json<'_>, marker: &str) -> Option<Vec<u8>> {
     let text = quote(marker);
     let [kind, thought, summary] = json.pick(["type", "thought", "summary"]);

@@ -1,4 +1,4 @@
-//! What of messages and of transcript records is structure, not content.
+//! The members of messages and transcript records that are structure, not content.
 
 use crate::Json;
 
@@ -19,7 +19,7 @@ pub const DOCUMENTED: &str = "\
     server_label server_name signature source start_index status summary text thinking thought thoughtSignature \
     thought_signature title tool_calls ttl type url videoMetadata";
 
-/// Members of transcript records, and of documents that hold records, beside those of messages: the members by which a
+/// Members of transcript records, and of documents with records, besides those of messages: the members by which a
 /// transcript is read, and the counters and switches of agents.
 pub const DOCUMENTED_IN_RECORDS: &str = "\
     $rewindTo $set base_instructions branch cache_creation_input_tokens cache_read_input_tokens cli_version \

@@ -21,7 +21,7 @@ fn replaced(message: &str, word: &str) -> String {
     String::from_utf8(redacted.bytes.expect("something is found")).unwrap()
 }
 
-/// Messages of every wire that say the secret wherever a message can.
+/// Messages of every wire with the secret in every possible place.
 const MESSAGES: [&str; 25] = [
     r#"{"role":"user","content":"it is SECRET"}"#,
     r#"{"role":"user","name":"SECRET","content":[{"type":"text","text":"SECRET"},{"type":"image_url","image_url":{"url":"data:image/png;base64,SECRET"}}]}"#,
@@ -77,7 +77,7 @@ fn nothing_of_a_message_is_left_but_what_it_is_paired_by() {
 #[test]
 fn matches_are_replaced_in_every_text_of_every_wire() {
     for message in MESSAGES {
-        // A name says who speaks or what is called.
+        // A name identifies the speaker or the called tool.
         let message = message.replace(r#""name":"SECRET""#, r#""name":"ann""#);
         let text = replaced(&message, "SECRET");
         assert!(!text.contains("SECRET"), "{text}");
@@ -133,7 +133,7 @@ fn a_match_is_found_in_escaped_json_that_is_a_part_of_a_text() {
         replaced(unicode, "SECRET"),
         r#"{"role":"user","content":"log: {\"k\":\"[redacted e7]\"} end"}"#
     );
-    // However deep it is nested.
+    // The depth of nesting does not matter.
     let mut nested = r#"sword"fish"#.to_owned();
     for _ in 0..10 {
         nested = format!(r#"{{"a":{}}}"#, crate::quote(&nested));
@@ -403,7 +403,7 @@ fn a_call_with_a_match_gets_a_signature_that_is_of_any_content() {
     );
 }
 
-/// The signature of a thought stands on a part behind it.
+/// The signature of a thought is on a later part.
 #[test]
 fn signatures_behind_a_redacted_thought_go_with_it() {
     let parts = r#"[{"text":"before","thoughtSignature":"Aa"},{"text":"SECRET","thought":true},{"text":"so","thoughtSignature":"Yy"},{"functionCall":{"name":"ls","args":{}},"thoughtSignature":"Zz"},{"text":"more"}]"#;

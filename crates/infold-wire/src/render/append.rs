@@ -1,4 +1,4 @@
-//! Adds a text of ours to the end of a message that came.
+//! Adds a text of ours to the end of a client's message.
 
 use infold_log::Role;
 
@@ -6,13 +6,13 @@ use super::{BlockStyle, block_is};
 use crate::edits::splice;
 use crate::{Form, Json, JsonKind, Message, PartKind, quote};
 
-/// How every recalled excerpt begins. Where a message with results and an excerpt is converted to a wire whose results are messages of their own,
-/// the excerpt is known by it.
+/// The beginning of every recalled excerpt. If a message with results and an excerpt is converted to a wire whose
+/// results are separate messages, the excerpt is recognised by it.
 pub const RECALLED_HEAD: &str = "[Recalled from message ";
 
-/// How a part of the layered state begins, by which it is known in the same way,
+/// The beginning of a part of the layered state, by which it is recognised in the same way.
 pub const CONTEXT_HEAD: &str = "<context>\n";
-/// and how it ends.
+/// The end of a part of the layered state.
 pub const CONTEXT_TAIL: &str = "</context>\n";
 
 /// Returns a message of the user's, or one with tool results, with a text at its end; every other byte stays.
@@ -22,7 +22,7 @@ pub const CONTEXT_TAIL: &str = "</context>\n";
 /// | a string (chat, Anthropic, Ollama, Responses; tool results of chat, Ollama and Responses) | the end of that string |
 /// | a list of blocks, parts or items, of tool results too (Anthropic, Gemini) | one more text block behind them |
 ///
-/// None where that would not be valid: behind the model's own words, and in results of another form.
+/// `None` if that would not be valid: behind the model's own words, and in results of another form.
 pub fn append_text(message: &Message<'_>, text: &str) -> Option<Vec<u8>> {
     if !matches!(message.role(), Role::User | Role::Tool) {
         return None;
@@ -39,7 +39,7 @@ pub fn append_text(message: &Message<'_>, text: &str) -> Option<Vec<u8>> {
     append_to_value(message, value, text)
 }
 
-/// Returns a system message with a text at its end, in the form that [`append_text`] has; none if it is no such message.
+/// Returns a system message with a text at its end, in the form of [`append_text`]; `None` for any other message.
 pub fn append_system_text(message: &Message<'_>, text: &str) -> Option<Vec<u8>> {
     if message.role() != Role::System {
         return None;
@@ -56,7 +56,7 @@ fn append_to_value(message: &Message<'_>, value: Json<'_>, text: &str) -> Option
             quoted[1..quoted.len() - 1].to_owned()
         }
         JsonKind::Array => {
-            // A message of Responses need not say that it is one: its blocks do.
+            // A message of Responses need not have a type: its blocks identify it.
             let is_input = |block: Json<'_>| INPUT_BLOCKS.iter().any(|kind| block_is(block, kind));
             let style = match message.form() {
                 Form::Turn if value.elements().any(is_input) => BlockStyle::Item,
@@ -77,7 +77,7 @@ fn append_to_value(message: &Message<'_>, value: Json<'_>, text: &str) -> Option
 /// The blocks of a user's message on the wire of Responses.
 const INPUT_BLOCKS: [&str; 3] = ["input_text", "input_image", "input_file"];
 
-/// Says whether an item's output is any text: that of a local shell is JSON, and that of others has a form of its own.
+/// Says whether an item's output is free text: that of a local shell is JSON, and others have their own form.
 fn has_free_output(message: &Message<'_>) -> bool {
     let is = |kind: &str| message.kind().is_some_and(|found| found.is(kind));
     is("function_call_output") || is("custom_tool_call_output")

@@ -52,7 +52,7 @@ pub(super) fn interrupt_items(
     }));
 }
 
-/// Answers calls whose results all stand in one user message.
+/// Answers calls whose results are all in one user message.
 pub(super) fn interrupt_blocks(
     waiting: &[Call],
     dialect: CallDialect,

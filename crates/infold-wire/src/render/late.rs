@@ -12,7 +12,7 @@ pub(super) fn results_as_text(message: &Message<'_>, paired: &[bool]) -> Vec<u8>
     let style = BlockStyle::of(message.form());
     if message.role() == Role::Tool {
         let call = message.answers().pop().unwrap_or_default();
-        // An output of a form of its own is shown as JSON.
+        // An output with a special form is shown as JSON.
         let parts = message.parts();
         let is_plain = parts.iter().all(|part| part.kind == PartKind::Result);
         let content = match message.output().or(message.content()) {
@@ -59,7 +59,7 @@ fn read_result(block: Json<'_>, style: BlockStyle) -> Option<(Call, Option<Json<
             .then(|| (answered_call(block), block.get("content")));
     }
     let (call, response) = read_gemini_answer(block)?;
-    // Only a text can stand among parts as it is.
+    // Only a text can be put among parts unchanged.
     let text = response.and_then(|response| gemini_result(response).0);
     let text = text.filter(|text| text.kind() == JsonKind::String);
     Some((call, text.or(response)))

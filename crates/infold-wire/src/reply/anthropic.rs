@@ -90,7 +90,7 @@ impl AnthropicBuilder {
         }
     }
 
-    /// Adds usage: counts only grow, and those that are not repeated still hold.
+    /// Adds usage: counts only grow, and missing ones keep their value.
     fn add_usage(&mut self, usage: Option<Json<'_>>) {
         let Some(usage) = usage.filter(|usage| usage.kind() == JsonKind::Object) else {
             return;
@@ -194,13 +194,13 @@ impl BlockBuilder {
         self.citations.extend(citation.map(raw));
     }
 
-    /// Returns the block as it would have come as a whole; none if it is an empty text.
+    /// Returns the block in its unstreamed form; `None` if it is an empty text.
     fn to_json(&self) -> Option<String> {
         let start = Json::checked(self.start.as_bytes());
         let is = |name: &str| crate::message::block_is(start, name);
         let mut changes = Vec::new();
         if is("text") {
-            // An empty text would be refused when it is sent back.
+            // Providers refuse an empty text that is sent back.
             changes.push(("text", Some(self.text.non_empty()?)));
             changes.push(("citations", array(&self.citations)));
         } else if is("thinking") {

@@ -25,12 +25,12 @@ pub struct ChatBuilder {
     calls: CallList,
     /// The call in `function_call`, the predecessor of `tool_calls`.
     function: Option<CallBuilder>,
-    /// Whether choice 0 came.
+    /// Whether choice 0 has begun.
     has_begun: bool,
-    /// Whether the message came as a whole.
+    /// Whether the message arrived unstreamed.
     is_whole: bool,
     finish: Option<String>,
-    /// Whether `[DONE]` came.
+    /// Whether `[DONE]` arrived.
     done: bool,
     usage: Option<TokenUsage>,
     model: Option<String>,
@@ -51,7 +51,7 @@ impl ChatBuilder {
             let [delta, message, finish, usage] = choice.pick(keys);
             self.has_begun = true;
             self.is_whole |= message.is_some_and(|message| message.kind() == JsonKind::Object);
-            // The calls of a message are whole, each by itself.
+            // The calls of an unstreamed message are complete, each by itself.
             self.calls.are_whole = delta.is_none();
             for (key, value) in delta.or(message).into_iter().flat_map(Json::members) {
                 self.push_member(&key.name(), value, on_delta);
@@ -200,7 +200,7 @@ fn read_usage(usage: Json<'_>) -> TokenUsage {
     let write = token_count(of(sent_of, "cache_write_tokens"));
     let [sent, read, output] = [sent, read, output].map(token_count);
     let reasoning = token_count(of(output_of, "reasoning_tokens"));
-    // Some providers count reasoning apart from the reply; only the total includes both.
+    // Some providers count reasoning separately from the reply; only the total includes both.
     let is_apart = token_count(total) >= sent + output + reasoning;
     let output = output + if is_apart { reasoning } else { 0 };
     TokenUsage::including_cache(sent, read, write, output, reasoning)
@@ -211,7 +211,7 @@ fn read_usage(usage: Json<'_>) -> TokenUsage {
 struct CallList {
     calls: Vec<CallBuilder>,
     places: CallPlaces,
-    /// Whether each element is a call by itself.
+    /// Whether each element is a complete call.
     are_whole: bool,
 }
 
@@ -223,7 +223,7 @@ struct CallBuilder {
     kind: Option<String>,
     name: GrowingText,
     arguments: GrowingText,
-    /// Whether it is of a custom tool, which takes a text.
+    /// Whether the call is of a custom tool, which takes a text.
     is_custom: bool,
     /// Signatures of reasoning that some gateways want back.
     extra: Option<String>,
@@ -282,7 +282,7 @@ impl CallBuilder {
         };
         match given.kind() {
             JsonKind::String => self.arguments.push(given),
-            // Some servers send an object where its text belongs.
+            // Some servers send an object instead of its text.
             _ => self.arguments.push_raw(&quote(&raw(given))),
         }
         if last {
@@ -316,9 +316,9 @@ struct PartList(Vec<PartBuilder>);
 
 #[derive(Debug)]
 struct PartBuilder {
-    /// Its first chunk.
+    /// The call's first chunk.
     start: String,
-    /// Its type and index.
+    /// The call's type and index.
     identity: [Option<String>; 2],
     text: GrowingText,
     summary: GrowingText,

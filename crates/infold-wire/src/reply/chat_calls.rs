@@ -1,11 +1,11 @@
-//! Tells to which call of a chat a piece of a stream belongs.
+//! Assigns the pieces of a stream to the calls of a chat.
 
 use std::collections::HashMap;
 
 use super::growing_json::{text_of, token_count};
 use crate::{Json, JsonKind};
 
-/// The calls of a chat that began so far. A call has a place: how many began before it.
+/// The calls of a chat so far. The place of a call is the number of calls before it.
 #[derive(Debug, Default)]
 pub(crate) struct CallPlaces {
     calls: Vec<BegunCall>,
@@ -52,7 +52,7 @@ impl CallPlaces {
         at
     }
 
-    /// Finds the call that a piece goes on with.
+    /// Finds the call that a piece continues.
     pub fn find(&self, piece: Json<'_>) -> Option<usize> {
         let PieceOfCall {
             index,
@@ -74,7 +74,7 @@ impl CallPlaces {
         // Some servers give all calls the same index: another id with a name is another call.
         let is_other_id = id.is_some() && call.id.is_some() && call.id != id;
         let is_other_name = call.name != name && index.is_none();
-        // Others give all of them the same id, or none. A name that is only repeated comes before the arguments end.
+        // Others give all of them the same id, or none. A merely repeated name comes before the arguments end.
         let is_over = call.arguments.is_over && arguments.is_some_and(|given| !given.is_blank());
         (!is_other_id && !is_other_name && !is_over).then_some(at)
     }
@@ -110,7 +110,7 @@ impl<'a> PieceOfCall<'a> {
     }
 }
 
-/// Whether arguments that come in pieces are an object that has ended.
+/// Whether streamed arguments are a complete object.
 #[derive(Debug, Default)]
 struct ArgumentsEnd {
     depth: usize,

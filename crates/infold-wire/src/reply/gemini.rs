@@ -15,7 +15,7 @@ pub struct GeminiBuilder {
     has_calls: bool,
     has_begun: bool,
     finish: Option<String>,
-    /// Why the request did not reach the model.
+    /// The reason that the request did not reach the model.
     blocked: Option<String>,
     usage: Option<TokenUsage>,
     model: Option<String>,
@@ -28,10 +28,10 @@ const DECLINED: &str = "SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII IMAG
 #[derive(Debug)]
 struct GeminiPart {
     start: String,
-    /// Its text, if it is one, which may grow.
+    /// The part's text, if it is a text, which may grow.
     text: Option<GrowingText>,
     thought: bool,
-    /// Whether it has only its text, so that another of its kind continues it.
+    /// Whether the part has only its text, so that another of its kind continues it.
     open: bool,
 }
 
@@ -74,7 +74,7 @@ impl GeminiBuilder {
         let thought = thought.is_some_and(Json::is_true);
         let text = text.filter(|text| text.kind() == JsonKind::String);
         let is_text = |name: Json<'_>| name.is("text") || name.is("thought");
-        // A signature belongs to the part it came with, so that part stays by itself.
+        // A signature belongs to its part, so that part is not joined.
         let open = text.is_some() && json.members().all(|(name, _)| is_text(name));
         let grows = |last: &&mut GeminiPart| open && last.open && last.thought == thought;
         if self.parts.last_mut().filter(grows).is_none() {
@@ -133,7 +133,7 @@ impl GeminiBuilder {
 }
 
 impl GeminiPart {
-    /// Returns the part as it would have come as a whole; none if it is empty.
+    /// Returns the part in its unstreamed form; `None` if it is empty.
     fn to_json(&self) -> Option<String> {
         let Some(text) = &self.text else {
             return Some(self.start.clone());

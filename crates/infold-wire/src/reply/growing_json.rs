@@ -3,17 +3,17 @@
 use super::ReplyDelta;
 use crate::{Json, JsonKind, quote};
 
-/// Called with each delta as soon as it is there.
+/// Called with each delta as it arrives.
 pub type OnDelta<'a> = dyn FnMut(ReplyDelta) + 'a;
 
 /// A JSON string that grows at its end.
 ///
-/// The insides of its chunks are joined as they came, so half of a surrogate pair at the end of
-/// one chunk may become a character with the next.
+/// The contents of its chunks are joined unchanged, so half of a surrogate pair at the end of one chunk may become a
+/// character with the next.
 #[derive(Clone, Debug, Default)]
 pub struct GrowingText {
     inner: String,
-    /// How much of it has been reported.
+    /// The bytes that have been reported.
     reported: usize,
     has_chunk: bool,
 }
@@ -69,7 +69,7 @@ impl GrowingText {
         self.inner.is_empty()
     }
 
-    /// Returns whether it is this JSON string.
+    /// Returns whether the text is this JSON string.
     pub fn is(&self, chunk: Json<'_>) -> bool {
         chunk.bytes().get(1..chunk.bytes().len() - 1) == Some(self.inner.as_bytes())
     }
@@ -126,7 +126,7 @@ fn unescaped(json: Json<'_>) -> String {
     out
 }
 
-/// Returns an object with some members changed, left out or added; all others as they are.
+/// Returns an object with some members changed, left out or added; all others unchanged.
 pub fn with_members(object: Json<'_>, changes: &[(&str, Option<String>)]) -> String {
     let mut out = String::with_capacity(object.bytes().len());
     let mut seen = vec![false; changes.len()];
@@ -178,7 +178,7 @@ pub fn raw(json: Json<'_>) -> String {
     }
 }
 
-/// Returns a number of tokens, zero if it is none; no sum of such numbers overflows.
+/// Returns a number of tokens, zero for any other value; no sum of such numbers overflows.
 pub fn token_count(json: Option<Json<'_>>) -> u64 {
     const MAX_TOKENS: f64 = (1_u64 << 53) as f64;
     // The conversion turns negative numbers into zero.

@@ -8,26 +8,26 @@ use crate::{Json, JsonKind, Wire};
 /// The maximum size of one reply.
 pub const MAX_REPLY_BYTES: u64 = 512 << 20;
 
-/// How a reply is delivered.
+/// The delivery of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// As a stream of events.
+    /// A stream of events.
     Stream,
-    /// As one body.
+    /// One body.
     Whole,
 }
 
-/// Reads a reply as its bytes come, split anywhere.
+/// Reads a reply as its bytes arrive, with any splits.
 ///
-/// The form of a reply shows in its bytes: a server that was asked for a stream may
-/// answer with one body, and the other way round.
+/// The form of a reply is detected by its bytes: a server may answer a request for a stream with one body, and the
+/// other way round.
 #[derive(Debug)]
 pub struct ReplyReader {
     delivery: Delivery,
     events: EventSplitter,
     builder: ReplyBuilder,
     bytes: u64,
-    /// Whether an event came that is JSON.
+    /// Whether an event with JSON arrived.
     has_event: bool,
     /// Bytes of the events that are part of the reply.
     event_bytes: u64,
@@ -47,9 +47,9 @@ enum ReplyBuilder {
 /// The part that is missing at the end of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingPart {
-    /// All of it.
+    /// The complete reply.
     Everything,
-    /// The mark that it is complete.
+    /// The mark of a complete reply.
     End,
 }
 
@@ -112,7 +112,7 @@ impl ReplyReader {
         }
     }
 
-    /// Returns whether the end marker of the reply came, though bytes may follow.
+    /// Returns whether the end marker of the reply arrived, though bytes may follow.
     ///
     /// A stream without such a marker is complete when it ends.
     pub fn is_complete(&self) -> bool {
@@ -120,7 +120,7 @@ impl ReplyReader {
         self.failed.is_none() && !self.events.is_open() && is_complete
     }
 
-    /// Returns whether a body came that was asked for as one: it is complete when it closes.
+    /// Returns whether the reply is an unstreamed body, which is complete when it closes.
     fn is_whole_body(&self) -> bool {
         self.delivery == Delivery::Whole && self.events.is_json() && self.has_event
     }
@@ -219,7 +219,7 @@ impl ReplyBuilder {
         }
     }
 
-    /// Returns the reply, if it is complete, or `is_whole` says that it is.
+    /// Returns the reply, if it is complete by itself or by `is_whole`.
     fn finish(self, is_whole: bool) -> Result<Result<Reply, MissingPart>, ReplyError> {
         Ok(match self {
             ReplyBuilder::Chat(chat) => chat.finish(is_whole),

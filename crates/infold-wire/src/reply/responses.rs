@@ -1,4 +1,4 @@
-//! Builds a response of output items, each of which comes as a whole when it is done.
+//! Builds a response of output items, each of which arrives complete when it is done.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct ResponsesBuilder {
     reasoning: GrowingText,
     arguments: GrowingText,
     has_begun: bool,
-    /// Whether more came than the announcement of a response.
+    /// Whether there was more than the announcement of a response.
     has_output: bool,
     /// The reply, once it is complete.
     reply: Option<Reply>,
@@ -151,7 +151,7 @@ impl ResponsesBuilder {
         let [output, status, details, usage, model, id] = pick(keys, response);
         let output = output.into_iter().flat_map(Json::elements);
         let mut items: Vec<Vec<u8>> = output.map(|item| raw(item).into_bytes()).collect();
-        // Some servers omit them at the end, or some of them.
+        // Some servers omit all or some of them at the end.
         let done = std::mem::take(&mut self.done).into_values();
         if items.is_empty() {
             items = done.collect();

@@ -1,7 +1,7 @@
-//! Splits the bytes of a reply into events, wherever they were split on their way.
+//! Splits the bytes of a reply into events, with any splits in transit.
 //!
-//! A reply comes as server-sent events, as JSON objects one after the other (lines, or the
-//! elements of an array), or as one JSON object. Its first byte tells which.
+//! A reply arrives as server-sent events, as JSON objects one after the other (lines, or the elements of an array), or
+//! as one JSON object. Its first byte determines which.
 
 use memchr::memchr2;
 
@@ -14,9 +14,9 @@ pub const MAX_EVENT_BYTES: usize = 64 << 20;
 /// One event of a stream: a server-sent one, or a JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamEvent<'a> {
-    /// Its name; empty if it has none.
+    /// The event's name; empty if it has none.
     pub name: &'a [u8],
-    /// Its data.
+    /// The event's data.
     pub data: &'a [u8],
 }
 
@@ -27,13 +27,13 @@ pub type OnEvent<'a> = dyn FnMut(StreamEvent<'_>) -> Result<(), ReplyError> + 'a
 #[derive(Debug, Default)]
 pub struct EventSplitter {
     layout: StreamLayout,
-    /// How many bytes came before those of this push.
+    /// The bytes before those of this push.
     before: u64,
 }
 
 #[derive(Debug, Default)]
 enum StreamLayout {
-    /// Nothing came but white space.
+    /// Only white space so far.
     #[default]
     Unknown,
     Lines(SseParser),
@@ -118,13 +118,13 @@ struct SseParser {
     line: Vec<u8>,
     name: Vec<u8>,
     data: Vec<u8>,
-    /// Whether there was a line of data, if only an empty one.
+    /// Whether there was a line of data, even an empty one.
     has_data: bool,
-    /// Whether the last line ended with CR, to which a LF would belong.
+    /// Whether the last line ended with CR, which a LF may follow.
     ends_with_cr: bool,
     /// The first line that no stream of events would have.
     unknown: Option<Vec<u8>>,
-    /// Whether a line of a stream came before any unknown one.
+    /// Whether a known line of a stream preceded any unknown one.
     has_known: bool,
 }
 

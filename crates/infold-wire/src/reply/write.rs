@@ -1,4 +1,4 @@
-//! Writes replies as a provider would, in the shape that the official clients parse.
+//! Writes replies as a provider would, in the form that the official clients parse.
 //!
 //! It has no clock: ids are hashes of the contents, and all times are zero.
 
@@ -50,7 +50,7 @@ struct ReplyData<'a> {
     messages: Vec<Json<'a>>,
     stop: &'a StopReason,
     usage: Option<TokenUsage>,
-    /// As a JSON string.
+    /// The model's name as a JSON string.
     model: String,
     /// The unique part of the ids.
     id: String,
@@ -93,7 +93,7 @@ fn stop_name(stop: &StopReason, [end, length, calls, declined]: [&str; 4]) -> St
 
 /// Writes the details of a prompt's usage, as OpenAI's wires have them.
 fn prompt_details(usage: TokenUsage) -> String {
-    // Most providers do not report what they write into a cache.
+    // Most providers do not report the tokens that they write into a cache.
     let written = match usage.cache_write {
         0 => String::new(),
         written => format!(r#","cache_write_tokens":{written}"#),

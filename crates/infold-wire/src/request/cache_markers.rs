@@ -17,7 +17,7 @@ pub const MAX_CACHE_MARKERS: usize = 4;
 /// Blocks are not nested deeper.
 const MAX_DEPTH: usize = 10;
 
-/// Marks the end of an Anthropic message for the provider's cache; none if it takes no marker.
+/// Marks the end of an Anthropic message for the provider's cache; `None` if it takes no marker.
 ///
 /// All other bytes stay; a plain text becomes a block.
 pub fn add_cache_marker(message: &[u8]) -> Option<Vec<u8>> {

@@ -13,26 +13,25 @@ struct Parameter {
     paths: [&'static str; 5],
 }
 
-/// How a parameter gets to another wire that has it.
+/// The rule for carrying a parameter to another wire that has it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CarryRule {
-    /// Its value is copied.
+    /// The value is copied.
     Copied,
-    /// Its value is copied, but only to OpenAI itself: compatible servers need not know it, and
-    /// some refuse a request for an unknown member.
+    /// The value is copied, but only to OpenAI itself: compatible servers need not know it, and some refuse a request
+    /// for an unknown member.
     OpenAi,
-    /// It is a text or a list of texts, and becomes a list.
+    /// The value is a text or a list of texts, and becomes a list.
     Listed,
 }
 
-/// The parameters that two wires or more have. A member that is neither here nor in [`TRANSLATED`], and is
-/// no [`ReplyFormat`], is lost.
+/// The parameters that two wires or more have. A member that is neither here nor in [`TRANSLATED`], and is no
+/// [`ReplyFormat`], is lost.
 ///
-/// Effort is carried between OpenAI's wires alone. The others have such settings too, but which
-/// of them a model accepts differs from model to model, and a refused request is worse than one
-/// that is answered with the usual effort. Log probabilities, and more replies than one, are not
-/// asked for because replies are not translated with them. Anthropic has `parallel_tool_calls` within
-/// the choice of a tool.
+/// Effort is carried between OpenAI's wires alone. The others have such settings too, but each model accepts different
+/// ones, and a refused request is worse than one that is answered with the default effort. Log probabilities, and more
+/// replies than one, are not requested because replies are not translated with them. Anthropic has
+/// `parallel_tool_calls` within the choice of a tool.
 static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
     let rows = include_str!("parameters.txt").lines();
     let rows = rows.filter(|row| !row.is_empty() && !row.starts_with('#'));
@@ -50,7 +49,7 @@ static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
     parameters.collect()
 });
 
-/// Members that every wire has in a way of its own, and that are translated by code.
+/// Members that every wire has in its own form, and that are translated by code.
 const TRANSLATED: &str = "model stream stream_options.include_usage system instructions \
     systemInstruction tools tool_choice toolConfig.functionCallingConfig max_tokens \
     max_completion_tokens max_output_tokens generationConfig.maxOutputTokens options.num_predict \
@@ -68,7 +67,7 @@ const TRUE_BY_DEFAULT: [&str; 4] = ["parallel_tool_calls", "think", "truncate", 
 pub(super) struct CarriedParameters {
     /// Their paths and values.
     pub settings: RequestSettings,
-    /// The names of those that the wire does not have.
+    /// The names of the members that the wire does not have.
     pub lost: BTreeSet<String>,
 }
 
@@ -118,9 +117,9 @@ impl CarriedParameters {
 
 /// A member of a request, or of an object of settings in it.
 struct GivenParameter<'a> {
-    /// Its name for people.
+    /// The parameter's name for people.
     name: String,
-    /// Its path, spelled as in the tables.
+    /// The parameter's path, spelled as in the tables.
     path: String,
     value: Json<'a>,
 }

@@ -126,7 +126,7 @@ impl<'a> ReplyFormat<'a> {
                 let value = format!(r#"{{"type":"json_schema",{}}}"#, schema.members());
                 vec![("text.format", value)]
             }
-            // It refuses objects that allow additional properties.
+            // Anthropic refuses objects that allow additional properties.
             Wire::Anthropic if !schema.is_closed() => return None,
             Wire::Anthropic => {
                 let value = format!(r#"{{"type":"json_schema","schema":{}}}"#, plain());

@@ -1,9 +1,9 @@
-//! Adds a text to the system prompt of a request, where that is a member of its own.
+//! Adds a text to the system prompt of a request, if that is a member.
 
 use crate::edits::splice;
 use crate::{Json, JsonKind, Wire, quote};
 
-/// Returns the members that may hold the system prompt, the usual spelling first; none where it is among the messages.
+/// Returns the members that may hold the system prompt, the usual spelling first; empty if it is among the messages.
 pub fn system_members(wire: Wire) -> &'static [&'static str] {
     match wire {
         Wire::Anthropic => &["system"],
@@ -13,8 +13,8 @@ pub fn system_members(wire: Wire) -> &'static [&'static str] {
     }
 }
 
-/// Returns the value of such a member with a text at its end; every other byte of it stays. None where it has a form to which
-/// nothing can be added.
+/// Returns the value of such a member with a text at its end; every other byte of it stays. `None` if it has a form to
+/// which no text can be added.
 ///
 /// | the value | the text becomes |
 /// | --- | --- |

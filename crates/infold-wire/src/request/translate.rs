@@ -26,15 +26,15 @@ use crate::{Converter, Json, Message, MessageError, Wire, render_text};
 /// The request that another one is translated into.
 #[derive(Clone, Debug)]
 pub struct TranslateTarget {
-    /// Its wire.
+    /// The target's wire.
     pub to: Wire,
-    /// Its model, if not the one that the request names.
+    /// The target's model, if not the one that the request names.
     pub model: Option<String>,
-    /// Whether the reply is to be streamed, if the body does not say so.
+    /// Whether the reply is streamed, if the body does not say so.
     pub stream: Option<bool>,
     /// The window with which a server is to load the model.
     pub window: Option<u64>,
-    /// Whether it goes to OpenAI itself.
+    /// Whether the target is OpenAI itself.
     pub official: bool,
 }
 
@@ -54,9 +54,9 @@ impl TranslateTarget {
 /// A request that was translated.
 #[derive(Clone, Debug)]
 pub struct TranslatedRequest {
-    /// Its body.
+    /// The request's body.
     pub body: Vec<u8>,
-    /// All of it but its messages.
+    /// The request without its messages.
     pub frame: RequestFrame,
     /// The model that the original names.
     pub model: String,
@@ -66,10 +66,10 @@ pub struct TranslatedRequest {
     pub lost: BTreeSet<String>,
 }
 
-/// Why a request cannot be translated.
+/// The reason that a request cannot be translated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TranslateError {
-    /// It is no request.
+    /// The body is no request.
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
     /// A member is not JSON.
@@ -78,22 +78,22 @@ pub enum TranslateError {
     /// A message is malformed.
     #[error("message {number} of the request: {error}")]
     Message {
-        /// Its number, counted from one.
+        /// The message's number, counted from one.
         number: usize,
-        /// Its error.
+        /// The message's error.
         error: MessageError,
     },
-    /// Its tools are malformed.
+    /// The tools are malformed.
     #[error(transparent)]
     Tools(#[from] tools::ToolsError),
-    /// It refers to a conversation that another service stores.
+    /// The request refers to a conversation that another service stores.
     #[error(
         "`{0}` refers to a conversation that this provider does not store: send the whole conversation instead"
     )]
     StoredElsewhere(String),
 }
 
-/// Translates a request. What the other wire lacks is left out, and reported.
+/// Translates a request. Features that the other wire lacks are left out, and reported.
 pub fn translate(
     from: Wire,
     body: &[u8],
@@ -240,7 +240,7 @@ impl<'a> SourceRequest<'a> {
             .is_some_and(Json::is_true)
     }
 
-    /// Returns the frame, and the system messages where those are messages.
+    /// Returns the frame, and the system messages if those are messages.
     fn frame(
         &mut self,
         target: &TranslateTarget,
@@ -252,7 +252,7 @@ impl<'a> SourceRequest<'a> {
             max_tokens: self.params.max_tokens,
             window: self.params.num_ctx.or(target.window),
             official: target.official,
-            // Clients of the original provider mark what they want cached.
+            // Clients of the original provider mark the parts to be cached.
             cache: false,
             ..RequestFrame::new(to, target.model.as_deref().unwrap_or(&named))
         };

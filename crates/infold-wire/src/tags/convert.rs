@@ -1,4 +1,4 @@
-//! Converts tags to the folds they stand for, and back.
+//! Converts tags to the folds that they represent, and back.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,21 +15,21 @@ pub struct UntaggedHistory {
     pub folds: Vec<TagFold>,
 }
 
-/// A fold that tags stand for.
+/// A fold that tags represent.
 #[derive(Clone, Debug)]
 pub struct TagFold {
     /// The id its tags carry.
     pub id: TagId,
     /// Condensed or truncated.
     pub cause: Cause,
-    /// The messages it covers, with whole folds made before it; the engine widens it to rounds.
+    /// The covered messages, with whole folds made before it; the engine widens the range to rounds.
     ///
-    /// None if nothing carries its tag, or if it is a marker over messages that earlier
-    /// folds hide already: as an event it would hide a summary for nothing.
+    /// `None` if no message carries its tag, or if it is a marker over messages that earlier folds hide already: as an
+    /// event it would hide a summary without need.
     pub covers: Option<Span>,
     /// The index in the list of the fold that covers this one; it was made later.
     pub inside: Option<usize>,
-    /// The message that stands in for those it covers, without its own tags.
+    /// The stand-in for the covered messages, without its own tags.
     pub stand_in: Tagged,
     layout: Option<FoldLayout>,
 }
@@ -71,14 +71,14 @@ impl TagFold {
 
 /// Splits a tagged array into its messages and its folds.
 ///
-/// Stand-ins become folds, everything else is a message. Nothing is lost, whatever the
-/// array looks like. Where its tags are not the work of condensing and truncating:
+/// Stand-ins become folds, everything else is a message. Nothing is lost in any array. If its tags are not those of
+/// condensing and truncating:
 ///
-/// - A tag that points to nothing hides nothing and is removed.
+/// - A tag without a stand-in hides nothing and is removed.
 /// - A stand-in without an id, or with the id of an earlier one, is a message.
-/// - An entry flagged as both is a summary; tags with its marker's id point to nothing.
+/// - An entry flagged as both is a summary; tags with its marker's id have no stand-in.
 /// - A fold covers the messages from the first that carries its tag to the last.
-/// - Of folds that would lie in each other, the one whose stand-in comes first is the inner one.
+/// - Of folds that would be nested, the one whose stand-in comes first is the inner one.
 pub fn from_tags(array: &[Tagged]) -> UntaggedHistory {
     let sorted = TaggedArray::of(array);
     let mut folds = sorted.folds();
@@ -96,9 +96,9 @@ pub fn from_tags(array: &[Tagged]) -> UntaggedHistory {
 
 /// Writes folds into a conversation as tags.
 ///
-/// Restores what [`from_tags`] split, stand-ins in their places; only a tag
-/// that was not at the end of its message moves there. A fold from elsewhere tags all it
-/// covers that has no tag of its kind yet, inner stand-ins too, and stands behind that.
+/// Restores the result of [`from_tags`], with stand-ins in their places; only a tag that was not at the end of its
+/// message moves there. A fold from another source tags all covered messages that have no tag of its kind yet, inner
+/// stand-ins too, and its stand-in is put behind them.
 pub fn to_tags(messages: &[Tagged], folds: &[TagFold]) -> Vec<Tagged> {
     let mut messages = messages.to_vec();
     let mut stand_ins: Vec<Tagged> = folds.iter().map(|fold| fold.stand_in.clone()).collect();
@@ -248,7 +248,7 @@ impl<'a> TaggedArray<'a> {
         sorted
     }
 
-    /// Numbers the fold that an entry stands for, unless an earlier entry stands for it.
+    /// Numbers the fold of an entry, unless an earlier entry represents it.
     fn add_stand_in(&mut self, message: &'a Tagged, at: usize, next: Seq) -> Option<ArrayEntry> {
         let stands = |kind: TagKind| Some((kind, message.stands_for(kind)?));
         let (kind, id) = TagKind::ALL.into_iter().find_map(stands)?;
@@ -295,8 +295,8 @@ impl<'a> TaggedArray<'a> {
 
     /// Compares truncations, and returns them in their order.
     ///
-    /// Each hides the oldest messages that the ones before it left. One that hides stand-ins
-    /// only came when all messages before its marker were hidden.
+    /// Each hides the oldest messages that the ones before it left. One that hides only stand-ins was made when all
+    /// messages before its marker were hidden.
     fn compare_windows(&mut self) -> Vec<usize> {
         let windows = self.of_kind(TagKind::Window);
         let first = |window: usize| self.layouts[window].first_message();
@@ -317,8 +317,8 @@ impl<'a> TaggedArray<'a> {
 
     /// Compares folds of one kind with those of the other, whose order is given.
     ///
-    /// A fold hides every stand-in of the other kind before its own that none of its own
-    /// kind hides yet. So if it leaves one out, that one did not exist yet.
+    /// A fold hides every stand-in of the other kind before its own that no fold of its own kind hides yet. So a
+    /// stand-in that it does not hide did not exist yet.
     fn compare_kinds(&mut self, kind: TagKind, others: &[usize]) {
         for number in self.of_kind(kind) {
             let is_behind = |other: &&usize| **other > number;
@@ -375,7 +375,7 @@ impl<'a> TaggedArray<'a> {
         order
     }
 
-    /// Returns the folds in the order in which they were made, without what they cover.
+    /// Returns the folds in the order in which they were made, without their covered ranges.
     fn folds(&self) -> Vec<TagFold> {
         let order = self.order();
         let mut rank = vec![0; order.len()];
@@ -404,7 +404,7 @@ impl<'a> TaggedArray<'a> {
     }
 }
 
-/// Computes what fold `at` covers, given the outermost of those made before it.
+/// Computes the range that fold `at` covers, given the outermost of those made before it.
 fn set_cover(folds: &mut [TagFold], at: usize, outermost: &mut Vec<(Span, usize)>) {
     let Some(layout) = &folds[at].layout else {
         return;

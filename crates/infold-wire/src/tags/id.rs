@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use crate::{Json, JsonKind, js, quote};
 
-/// The id of a fold, as tags carry it.
+/// The id of a fold in tags.
 ///
-/// Never empty when read from a message: to the agents an empty id is none. Two
-/// ids are equal if JavaScript would say so, however each was escaped.
-/// Cloning shares the text.
+/// Never empty when read from a message: the agents treat an empty id as none. Two ids are equal if they are in
+/// JavaScript, with any escapes. Cloning shares the text.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TagId {
     /// The id as JavaScript prints it in JSON: one text for each value.

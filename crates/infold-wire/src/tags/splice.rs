@@ -4,7 +4,7 @@ use crate::Json;
 
 /// Returns `object` without the members named `name`.
 ///
-/// Reverts what [`set_member`] added, byte for byte.
+/// Reverts [`set_member`] byte for byte.
 pub(super) fn remove_member(object: &[u8], name: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.len());
     let mut copied = 0;
@@ -102,7 +102,7 @@ mod tests {
     }
 
     proptest! {
-        /// The removed member is gone, and the rest is there as it was.
+        /// The member is removed, and the rest is unchanged.
         #[test]
         fn cutting_takes_that_member_only(object in any_object()) {
             let members = |text: &str| -> Vec<String> {
@@ -114,7 +114,7 @@ mod tests {
             prop_assert_eq!(members(&rest), members(&object));
         }
 
-        /// Cutting takes back what putting added.
+        /// Removing a member reverts adding it.
         #[test]
         fn cutting_undoes_putting(object in any_object()) {
             let without = cut_text(&object);

@@ -8,7 +8,7 @@ use infold_log::Cause;
 use super::{TagId, Ts, splice};
 use crate::{Json, JsonError, JsonKind, js};
 
-/// A message that may carry tags, kept as the bytes it came in.
+/// A message that may carry tags, with its original bytes.
 ///
 /// Its tags and its time are read once, by [`Tagged::parse`]. Tagging and
 /// untagging change no other byte, and untagging reverts tagging.
@@ -46,11 +46,11 @@ pub enum TaggedRole {
     User,
     /// `"assistant"`
     Assistant,
-    /// Anything else, or nothing.
+    /// Any other value, or none.
     Other,
 }
 
-/// Why some bytes are not a message, or not a list of them.
+/// The reason that some bytes are not a message, or not a list of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaggedError {
     /// The bytes are not JSON.
@@ -59,13 +59,13 @@ pub enum TaggedError {
     /// A message that is JSON, but not an object.
     #[error("a message is an object, not {found:?}")]
     NotObject {
-        /// The kind of value it is.
+        /// The kind of the value.
         found: JsonKind,
     },
     /// A list that is JSON, but not an array.
     #[error("a list of messages is an array, not {found:?}")]
     NotList {
-        /// The kind of value it is.
+        /// The kind of the value.
         found: JsonKind,
     },
 }
@@ -174,7 +174,7 @@ impl Tagged {
                 bytes = splice::remove_member(&bytes, kind.tag_name()).into();
             }
         }
-        // New members stand in the order in which they were set, as in JavaScript.
+        // New members are written in the order in which they were set, as in JavaScript.
         for kind in [self.added_last.other(), self.added_last] {
             let new = self.parent(kind).filter(|_| self.changed[kind as usize]);
             if let Some(id) = new {
@@ -204,17 +204,17 @@ impl Tagged {
         Json::checked(&self.body.bytes).get(name)
     }
 
-    /// Returns the fold that hides it, if that fold's stand-in is present.
+    /// Returns the fold that hides the message, if that fold's stand-in is present.
     pub fn parent(&self, kind: TagKind) -> Option<&TagId> {
         self.parents[kind as usize].as_ref()
     }
 
-    /// Says whether it is flagged as a stand-in: `isSummary` or `isTruncationMarker`.
+    /// Says whether the message is flagged as a stand-in: `isSummary` or `isTruncationMarker`.
     pub fn is_stand_in(&self, kind: TagKind) -> bool {
         self.stand_in[kind as usize]
     }
 
-    /// Returns the fold it stands for: it is flagged as a stand-in and has an id.
+    /// Returns the fold that the message represents: it is flagged as a stand-in and has an id.
     pub fn stands_for(&self, kind: TagKind) -> Option<&TagId> {
         let id = self.body.ids[kind as usize].as_ref();
         id.filter(|_| self.is_stand_in(kind))

@@ -1,4 +1,4 @@
-//! Classes of characters, and what letters become in a term.
+//! Classes of characters, and the normal form of letters in terms.
 
 /// Says whether a character is written without spaces between words: Chinese, Japanese, Korean, Thai and the like.
 pub fn is_unspaced(c: char) -> bool {
@@ -40,7 +40,7 @@ pub fn is_symbol(c: char) -> bool {
         | '\u{2190}'..='\u{2BFF}' | '\u{1F000}'..='\u{1F3FA}' | '\u{1F400}'..='\u{1FAFF}')
 }
 
-/// Appends a letter as it stands in a term: lower case, without accents.
+/// Appends a letter in its form in terms: lower case, without accents.
 pub fn push_folded(c: char, out: &mut String) {
     if c.is_ascii() {
         return out.push(c.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! What somebody typed to search for: words, "phrases", -excluded words, prefixes*.
+//! Search queries as users type them: words, "phrases", -excluded words, prefixes*.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,44 +7,44 @@ use super::scan::{Term, TermKind, each_term};
 use super::stem::{Language, is_stop_word, synonyms_of};
 use super::{MIN_COMPOUND_BYTES, reversed};
 
-/// A query, parsed. Every text is one: what has no meaning as an operator is searched for, or left out.
+/// A parsed query. Every text is a query: characters without a meaning as operators are searched for, or left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// What is looked for; the more of them a message has, the better.
+    /// The terms to look for; the more of them a message has, the better.
     pub terms: Vec<QueryTerm>,
     /// Words that a message must have in a row.
     pub phrases: Vec<Vec<String>>,
     /// Words that a message must not have, each alone or in a row.
     pub excluded: Vec<Vec<String>>,
-    /// It is a sentence rather than a few words: its answer need not have any of them.
+    /// The query is a sentence rather than a few words: its answer need not have any of them.
     pub is_sentence: bool,
 }
 
-/// One thing that is looked for, with all its forms.
+/// A term to look for, with all its forms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryTerm {
-    /// As it was typed, folded.
+    /// The term as it was typed, folded.
     pub word: String,
-    /// How it may stand in a message.
+    /// The forms that it may have in a message.
     pub forms: Vec<TermForm>,
-    /// It is a whole identifier or path, whose parts are terms too.
+    /// The term is a whole identifier or path, whose parts are terms too.
     pub is_whole: bool,
-    /// It is a part of a whole.
+    /// The term is a part of a whole.
     pub is_part: bool,
 }
 
-/// One form of what is looked for.
+/// One form of a term to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TermForm {
     /// The term in the index.
     pub term: String,
-    /// Only its beginning.
+    /// Only the beginning of an indexed term has to match.
     pub is_prefix: bool,
-    /// What it stands for.
+    /// The relation of the form to the typed word.
     pub kind: FormKind,
 }
 
-/// What a form of a term stands for.
+/// The relation of a form to the word that was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormKind {
     /// The word as it was typed.
@@ -57,15 +57,15 @@ pub enum FormKind {
     Kin,
 }
 
-/// Words with less in common are no kin,
+/// Words with fewer characters in common are not related.
 const MIN_KIN_CHARS: usize = 5;
-/// unless it is the end of a compound.
+/// The fewest characters of the end of a compound.
 const MIN_END_CHARS: usize = 4;
-/// A sentence has so many words.
+/// The number of words from which on a query may be a sentence.
 const MIN_SENTENCE_WORDS: usize = 3;
-/// More different words of a query are not looked for.
+/// The most different words of a query.
 const MAX_TERMS: usize = 64;
-/// More phrases, and more of what is excluded, do not count.
+/// The most phrases, and the most excluded texts.
 const MAX_PHRASES: usize = 16;
 /// More of a query is not read.
 const MAX_QUERY_BYTES: usize = 64 << 10;
@@ -103,7 +103,7 @@ impl Query {
                     }
                     builder.words(text);
                 }
-                // Without anything else, `-v` is what is looked for.
+                // Without any other term, `-v` is searched for literally.
                 QueryPart::Excluded(text) if !has_positive => builder.words(text),
                 QueryPart::Excluded(text) => {
                     let words = words_in_row(text);
@@ -130,7 +130,7 @@ impl Query {
         typed.map(|term| term.word.as_str()).collect()
     }
 
-    /// Returns what tells terms of messages that are looked for from others.
+    /// Returns a matcher for the searched terms in messages.
     pub fn matcher(&self) -> TermMatcher<'_> {
         let mut matcher = TermMatcher::default();
         for form in self.terms.iter().flat_map(|term| &term.forms) {
@@ -145,7 +145,7 @@ impl Query {
     }
 }
 
-/// Tells terms of messages that a query looks for from others.
+/// Recognises the terms in messages that a query searches for.
 #[derive(Clone, Debug, Default)]
 pub struct TermMatcher<'a> {
     words: HashSet<&'a str>,
@@ -157,8 +157,8 @@ pub struct TermMatcher<'a> {
 }
 
 impl<'a> TermMatcher<'a> {
-    /// Returns what a term of a message in this language is found by: a word of the query, its stem, beginning or end. None if
-    /// it is not looked for.
+    /// Returns the part of the query that a term of a message in this language matches: a word, its stem, beginning or
+    /// end. `None` if it is not searched for.
     pub fn matched(&self, term: &Term<'_>, language: Language) -> Option<&'a str> {
         let text = term.text;
         let exact = self.words.get(text).or_else(|| self.stems.get(text));
@@ -210,7 +210,7 @@ impl Builder {
                 TermKind::Whole => self.add(word, false, true),
                 TermKind::Characters => {
                     let is_single = word.chars().count() == 1;
-                    // The last character of a run is looked for with the one before it.
+                    // The last character of a run is searched for with the one before it.
                     let is_last =
                         |other: &Range<usize>| other.start < range.start && other.end == range.end;
                     if !is_single || !characters.iter().any(is_last) {
@@ -308,7 +308,7 @@ impl Builder {
         }
     }
 
-    /// Leaves out words that say nothing, unless there are no others.
+    /// Leaves out stop words, unless there are no others.
     fn finish(mut self) -> Query {
         let language = self.language;
         let says = |term: &QueryTerm| !is_stop_word(&term.word, language);

@@ -4,18 +4,18 @@ use std::ops::Range;
 
 use super::letter::{is_letter, is_mark, is_symbol, is_unspaced, push_folded};
 
-/// A term and where it stands in its text.
+/// A term with its place in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term<'a> {
-    /// What it is.
+    /// The kind of the term.
     pub kind: TermKind,
     /// The term: lower case, without accents, of bounded length.
     pub text: &'a str,
-    /// The bytes of the text that it stands for.
+    /// The bytes of the term in the text.
     pub range: Range<usize>,
 }
 
-/// What a term is.
+/// The kind of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermKind {
     /// A word, or a part of an identifier or path.
@@ -70,7 +70,7 @@ impl TermScanner<'_, '_> {
     }
 
     /// Reads a run of characters that no spaces separate: each pair is a term, and so is the last one alone, so that a
-    /// single character is the beginning of a term wherever it stands.
+    /// single character is the beginning of a term at every place.
     fn unspaced(&mut self) {
         let run = self.text[self.at..].char_indices();
         let run = run.take_while(|(_, c)| is_unspaced(*c));
@@ -86,7 +86,7 @@ impl TermScanner<'_, '_> {
         self.at = end;
     }
 
-    /// A number with separators, `155,000`, is also the whole without them. Its parts are read as any others.
+    /// A number with separators, `155,000`, is also a term without them. Its parts are read like any others.
     fn thousands(&mut self) {
         let rest = &self.text.as_bytes()[self.at..];
         let digits = |bytes: &[u8]| {
@@ -109,7 +109,7 @@ impl TermScanner<'_, '_> {
         }
     }
 
-    /// Reads letters and what joins them: `getUserName`, `src/main.rs`, `2026-11-18`, `user@example.com`.
+    /// Reads letters and the characters that join them: `getUserName`, `src/main.rs`, `2026-11-18`, `user@example.com`.
     fn chunk(&mut self) {
         let start = self.at;
         let mut segments: Vec<Range<usize>> = Vec::new();
@@ -147,7 +147,7 @@ impl TermScanner<'_, '_> {
         self.after_chunk(start..end);
     }
 
-    /// Reads what follows a word and belongs to it: `'s` and `n't` are no words, `c++` and `c#` are.
+    /// Reads the characters behind a word that belong to it: `'s` and `n't` are no words, `c++` and `c#` are.
     fn after_chunk(&mut self, chunk: Range<usize>) {
         let rest = &self.text[self.at..];
         let suffix = if rest.starts_with("++") {

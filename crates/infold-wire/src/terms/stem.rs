@@ -13,7 +13,7 @@ use super::scan::{TermKind, each_term};
 /// The language of a text, as far as its stems go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// English, and whatever is not told apart from it.
+    /// English, and all languages that are not recognised.
     English,
     /// German.
     German,
@@ -25,11 +25,11 @@ pub enum Language {
 
 /// Shorter words are their own stems.
 const MIN_STEMMED_CHARS: usize = 3;
-/// So much of a text is read to tell its language.
+/// The bytes of a text that are read to detect its language.
 const MAX_SAMPLE_BYTES: usize = 2048;
-/// So many words are remembered with their stems.
+/// The number of words whose stems are cached.
 const MAX_REMEMBERED: usize = 32 << 10;
-/// A language is told by so many of its words.
+/// The number of stop words that are needed to detect a language.
 const MIN_STOP_WORDS: usize = 2;
 
 /// Words with their stems; none if the word is its own.
@@ -87,7 +87,7 @@ fn stop_words_of(name: &str) -> HashSet<&'static str> {
 }
 
 impl Language {
-    /// All languages that are told apart.
+    /// All languages that are recognised.
     pub const ALL: [Language; 4] = [
         Language::English,
         Language::German,
@@ -113,7 +113,7 @@ impl Language {
         }
     }
 
-    /// Tells the language of a text by its most frequent words.
+    /// Detects the language of a text by its most frequent words.
     pub fn of(text: &str) -> Language {
         let end = text.len().min(MAX_SAMPLE_BYTES);
         let end = (0..=end).rev().find(|at| text.is_char_boundary(*at));
@@ -132,7 +132,7 @@ impl Language {
         found.0
     }
 
-    /// Returns the stem of a word, unless it is the word itself. Stems of frequent words are remembered.
+    /// Returns the stem of a word, unless it is the word itself. Stems of frequent words are cached.
     pub(super) fn remembered_stem(self, word: &str) -> Option<Rc<str>> {
         thread_local! {
             static REMEMBERED: RefCell<[StemCache; Language::ALL.len()]> = RefCell::default();
@@ -170,7 +170,7 @@ impl Language {
             && let Some(one) = word.strip_suffix('s')
             && !one.contains(['a', 'e', 'i', 'o', 'u', 'y', 's'])
         {
-            // Several of an acronym, such as `urls` without its vowel: the stemmer takes them for one.
+            // The plural of an acronym without vowels, such as `pdfs`: the stemmer takes it for a singular.
             return Some(Cow::Borrowed(one));
         }
         let stem = if first.is_ascii() {
@@ -196,7 +196,7 @@ impl Language {
     }
 }
 
-/// Returns the stems of words that may be said for a word of English, itself not included.
+/// Returns the stems of synonyms of an English word, without the word itself.
 pub fn synonyms_of(word: &str) -> Vec<&'static str> {
     let dictionary = &*DICTIONARY;
     let stem = Language::English.stem(word).unwrap_or(Cow::Borrowed(word));
@@ -211,7 +211,7 @@ pub fn synonyms_of(word: &str) -> Vec<&'static str> {
     others
 }
 
-/// Says whether a word says nothing of what is searched for, in a query of this language.
+/// Says whether a word has no meaning for a search in a query of this language.
 pub fn is_stop_word(word: &str, language: Language) -> bool {
     let stop_words = &DICTIONARY.stop_words;
     stop_words[0].contains(word) || stop_words[language as usize].contains(word)

@@ -88,7 +88,7 @@ fn a_query_has_words_phrases_prefixes_and_exclusions() {
 }
 
 proptest! {
-    /// No text is too strange for a query or a document.
+    /// Every text is valid as a query and as a document.
     #[test]
     fn every_text_is_a_query(text in any::<String>()) {
         Query::parse(&text);
@@ -96,7 +96,7 @@ proptest! {
         prop_assert!(!found.words.contains("  "));
     }
 
-    /// What is typed as it stands in a message is among the message's terms.
+    /// A word typed as it is written in a message is among the message's terms.
     #[test]
     fn every_word_of_a_text_is_found(words in prop::collection::vec("[a-zA-Zäöüß0-9_./:-]{1,12}|[ぁ-ん一-龥]{1,5}|[🚀✅😀]", 1..8), pick in any::<prop::sample::Index>()) {
         let text = words.join(" ");

@@ -81,17 +81,17 @@ impl Class {
         ALL[TABLE[BLOCKS + block * BLOCK_CHARS + char % BLOCK_CHARS] as usize & 7]
     }
 
-    /// Returns whether it is one of `\p{L}`.
+    /// Returns whether the class is one of `\p{L}`.
     pub fn is_letter(self) -> bool {
         matches!(self, Class::Upper | Class::Lower | Class::Letter)
     }
 
-    /// Returns whether it is one of `\s`.
+    /// Returns whether the class is one of `\s`.
     pub fn is_space(self) -> bool {
         matches!(self, Class::Space | Class::Newline)
     }
 
-    /// Returns whether it is one of `[^\s\p{L}\p{N}]`.
+    /// Returns whether the class is one of `[^\s\p{L}\p{N}]`.
     pub fn is_sign(self) -> bool {
         matches!(self, Class::Other | Class::Mark)
     }

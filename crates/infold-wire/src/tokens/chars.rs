@@ -4,8 +4,8 @@ use crate::{Json, JsonKind, js};
 
 /// Estimates the tokens of a list of Gemini parts by their characters.
 ///
-/// An ASCII character is a quarter of a token, any other 1.3. They are added one by one, in
-/// double precision, because that is what the peer does and multiplying rounds otherwise.
+/// An ASCII character is a quarter of a token, any other 1.3. They are added one by one, in double precision, like the
+/// peer does: multiplying rounds differently.
 pub fn parts<'a>(parts: impl IntoIterator<Item = Json<'a>>) -> u64 {
     let mut sum = 0.0;
     for part in parts {

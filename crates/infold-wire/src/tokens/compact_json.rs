@@ -6,8 +6,8 @@ use crate::scan::{skip_space, string_end};
 
 /// Counts a value as compact JSON.
 ///
-/// Needless escapes are resolved, because a model is sent the characters. Inline data
-/// is left out; its tokens, by the rule for images, are returned.
+/// Unnecessary escapes are resolved, because a model is sent the characters. Inline data is left out; its tokens, by
+/// the rule for images, are returned.
 pub fn count_json(value: Json<'_>, counter: &mut Counter) -> u64 {
     let text = value.bytes();
     let (mut at, mut data, mut key) = (0, 0, Json::checked(b"null"));

@@ -81,7 +81,7 @@ fn tokens(
     }
 }
 
-/// A piece that is being merged. Parts stand at the place of their first byte.
+/// A piece that is being merged. Parts are indexed by their first byte.
 struct MergeWindow<const N: usize> {
     ranks: [MergeRank; N],
     /// The distance to the next part.

@@ -14,14 +14,14 @@ const MESSAGE_OVERHEAD_TOKENS: u64 = 4;
 
 /// Counts the tokens of a message, each part by its rule.
 ///
-/// Text and reasoning are counted as text, calls and results with the words around
-/// them, inline data (images, documents, sound) by its length and anything unknown as JSON.
-/// Parts are counted one by one, so that the count without a part is a difference.
+/// Text and reasoning are counted as text, calls and results with the words around them, inline data (images,
+/// documents, sound) by its length and unknown content as JSON. Parts are counted one by one, so that the count without
+/// a part is a difference.
 pub fn message(message: &Message<'_>) -> u64 {
     message_by(Encoding::O200k, message)
 }
 
-/// As [`message`], but with another method.
+/// Like [`message`], but with another method.
 pub fn message_by(by: impl Into<Estimator>, message: &Message<'_>) -> u64 {
     let mut counter = MessageCounter::new(by);
     match message.form() {

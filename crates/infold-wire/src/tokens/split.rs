@@ -10,11 +10,11 @@ use super::char_class::Class;
 pub struct SplitText<'a> {
     /// Valid UTF-8.
     pub bytes: &'a [u8],
-    /// Whether nothing follows.
+    /// Whether the text is complete.
     pub whole: bool,
 }
 
-/// Where a piece ends, or `None` if that depends on what follows.
+/// The end of a piece, or `None` if that depends on the next text.
 pub type End = Option<usize>;
 
 impl SplitText<'_> {
@@ -60,7 +60,7 @@ pub fn o200k(text: SplitText<'_>, start: usize) -> End {
         return after_mark(text, second);
     }
     if first == Class::Mark {
-        // A mark is a word of its own.
+        // A mark is a separate word.
         return contraction(text, second);
     }
     if first == Class::Space && !(text.bytes[start] == b' ' && next.is_sign()) {
@@ -145,7 +145,7 @@ fn is_lower(class: Class) -> bool {
     matches!(class, Class::Lower | Class::Letter | Class::Mark)
 }
 
-/// Passes `(?i:'s|'t|'re|'ve|'m|'ll|'d)`, if it is there.
+/// Skips `(?i:'s|'t|'re|'ve|'m|'ll|'d)`, if it is there.
 #[inline(always)]
 fn contraction(text: SplitText<'_>, at: usize) -> End {
     match text.bytes.get(at) {

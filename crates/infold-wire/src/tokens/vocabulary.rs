@@ -18,14 +18,14 @@ pub struct Vocabulary {
     of_bytes: Vec<MergeRank>,
     /// All tokens, one behind the other.
     text: Vec<u8>,
-    /// Where each token ends in `text`.
+    /// The end of each token in `text`.
     ends: Vec<u32>,
     /// Ranks by the hash of their bytes, with a part of the hash; `EMPTY_SLOT` where there is no token.
     whole: Vec<u32>,
     /// The two parts and the rank they make, by the hash of the parts; 0 where there is none.
     ///
-    /// A token can be reached by one pair of parts only. If two others stood side by side and
-    /// made the same bytes, then merging those bytes alone would come to the same two.
+    /// A token can be reached by one pair of parts only. If two other adjacent parts had the same bytes, then merging
+    /// those bytes alone would give the same two.
     pairs: Vec<u64>,
     /// A filter with a bit for each hash of a pair: most pairs form no token.
     filter: Vec<u64>,
@@ -39,7 +39,7 @@ const EMPTY_SLOT: u32 = u32::MAX;
 const FILTER_BITS: u32 = 22;
 
 impl Vocabulary {
-    /// Returns the vocabulary of an encoding, which is read when it is first asked for.
+    /// Returns the vocabulary of an encoding, which is read on first use.
     pub fn of(encoding: Encoding) -> &'static Vocabulary {
         static O200K: OnceLock<Vocabulary> = OnceLock::new();
         static CL100K: OnceLock<Vocabulary> = OnceLock::new();
@@ -119,7 +119,7 @@ impl Vocabulary {
     }
 
     fn pair_slot(&self, hash: u64) -> usize {
-        // It may share bits with the index of the filter.
+        // The hash may share bits with the index of the filter.
         (hash >> (64 - self.pairs.len().trailing_zeros())) as usize
     }
 

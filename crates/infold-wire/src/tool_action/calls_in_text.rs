@@ -36,7 +36,7 @@ pub fn split<'a>(text: Cow<'a, str>, out: &mut Vec<MessageAction<'a>>) {
     out.extend(calls.into_iter().map(MessageAction::Call));
 }
 
-/// Returns the next known element: its start, its name, its inside, its end.
+/// Returns the next known element: its start, its name, its content, its end.
 fn next_tag(text: &str) -> Option<(usize, &'static str, &str, usize)> {
     let mut from = 0;
     while let Some(found) = text[from..].find('<') {

@@ -8,7 +8,7 @@ use crate::{Json, JsonKind};
 
 /// Returns a string's text; of a long one its front and its end, with a line `…` between.
 ///
-/// Only what is returned is decoded, so the cost of a huge text is that of a short one.
+/// Only the returned part is decoded, so the cost of a huge text is that of a short one.
 pub fn excerpt(json: Json<'_>, front: usize, back: usize) -> Option<Cow<'_, str>> {
     if json.kind() != JsonKind::String {
         return None;

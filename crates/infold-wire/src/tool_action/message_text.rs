@@ -5,10 +5,10 @@ use infold_log::Role;
 use crate::message::ContentItem;
 use crate::{Json, JsonKind, Message, typed_text};
 
-/// All text of a message except reasoning, to be searched.
+/// All searchable text of a message: everything except reasoning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageText {
-    /// Its plain text.
+    /// The message's plain text.
     pub text: String,
     /// The values of the arguments of calls, one a line, without their keys.
     pub arguments: String,

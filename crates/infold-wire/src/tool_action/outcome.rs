@@ -4,10 +4,10 @@ use memchr::{memchr, memmem, memrchr};
 
 use crate::shorten;
 
-/// How a command or another tool ended.
+/// The outcome of a command or another tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolOutcome {
-    /// Whether it failed, if that is known.
+    /// Whether it failed, if known.
     pub failed: Option<bool>,
     /// The exit code, if there is one.
     pub code: Option<i64>,
@@ -17,7 +17,7 @@ pub struct ToolOutcome {
 
 /// Read from each end of an output.
 const READ_BYTES: usize = 6 * 1024;
-/// An exit code stands so near an end of the output; elsewhere it is part of the output.
+/// The distance from an end of the output within which an exit code is recognised; elsewhere it is part of the output.
 const EXIT_CODE_BYTES: usize = 300;
 const KEY_LINE_CHARS: usize = 200;
 /// A message of a tool about itself is shorter.
@@ -28,10 +28,10 @@ const MAX_LINES_PER_WORD: usize = 100;
 /// The weight of the exception that ends a traceback.
 const TRACEBACK_WEIGHT: u8 = 9;
 
-/// Returns how a tool ended by its output; `marked` is whether it is marked as failed.
+/// Returns the outcome of a tool by its output; `marked` is whether it is marked as failed.
 ///
-/// `ran` says that it was a command: only then are errors looked for inside the output,
-/// since a file that was read may mention errors.
+/// `ran` says that it was a command: only then are errors searched for inside the output, since a file that was read
+/// may mention errors.
 pub fn read_outcome(text: &str, marked: Option<bool>, ran: bool) -> ToolOutcome {
     let front = &text[..text.floor_char_boundary(READ_BYTES)];
     let back_at = text.len().saturating_sub(READ_BYTES).max(front.len());
@@ -78,7 +78,7 @@ pub fn read_outcome(text: &str, marked: Option<bool>, ran: bool) -> ToolOutcome 
 
 /// Returns the lines that have one of these words, in order.
 ///
-/// It searches for the words, not line by line: most outputs have none.
+/// Searches for the words, not line by line: most outputs have none.
 fn lines_with<'a>(text: &'a str, words: &[&str]) -> Vec<&'a str> {
     let bytes = text.as_bytes();
     let found = words

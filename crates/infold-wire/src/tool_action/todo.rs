@@ -7,20 +7,20 @@ use crate::{Json, JsonKind};
 /// One item of a todo list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Todo {
-    /// Its description.
+    /// The item's description.
     pub text: String,
-    /// Its progress.
+    /// The item's progress.
     pub state: TodoState,
 }
 
 /// The progress of a todo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TodoState {
-    /// It has not begun.
+    /// The item has not begun.
     Open,
-    /// It is in progress.
+    /// The item is in progress.
     Doing,
-    /// It is finished, or given up.
+    /// The item is finished, or given up.
     Done,
 }
 

@@ -1,6 +1,6 @@
-//! What a well-known tool does, by its name alone.
+//! The kind of action of a well-known tool, by its name alone.
 
-/// What a tool does.
+/// The kind of action of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolKind {
     /// Reads a file, a resource or the state of something.
@@ -31,14 +31,14 @@ pub enum ToolKind {
     Run,
 }
 
-/// Returns what a tool of a well-known agent or server does; none if the name is not known.
+/// Returns the kind of action of a tool of a well-known agent or server; `None` if the name is unknown.
 ///
 /// Prefixes and spelling do not matter: `mcp__files__read_file`, `functions.readFile` and `Read-File` are one name.
 pub fn tool_kind(name: &str) -> Option<ToolKind> {
     kind_of_plain(&plain_name(name))
 }
 
-/// As [`tool_kind`], of a name from [`plain_name`].
+/// Like [`tool_kind`], for a name from [`plain_name`].
 pub(super) fn kind_of_plain(plain: &str) -> Option<ToolKind> {
     Some(match plain {
         "read"

@@ -11,7 +11,7 @@ use super::{FormatReader, ReaderOutput};
 use crate::message::block_is;
 use crate::{Form, Json, JsonKind, Message};
 
-/// Reads messages as they are.
+/// Reads messages unchanged.
 #[derive(Default)]
 pub struct ChatReader;
 
@@ -45,7 +45,7 @@ impl FormatReader for ChatReader {
     }
 }
 
-/// Returns whether a message has anything that only the other of the two dialects has.
+/// Returns whether a message has features that only the other of the two dialects has.
 pub fn is_foreign(message: &Message<'_>, anthropic: bool) -> bool {
     if message.form() != Form::Turn {
         return true;
@@ -127,7 +127,7 @@ fn join_strings(first: &str, second: &str) -> String {
     format!("{}\\n{}", &first[..first.len() - 1], &second[1..])
 }
 
-/// Writes one text as a string, anything else as a list.
+/// Writes one text as a string, other content as a list.
 fn put_content(blocks: &[NeutralBlock<'_>], out: &mut String) {
     match blocks {
         [] => out.push_str("\"\""),
@@ -148,7 +148,7 @@ pub fn write_anthropic(message: &Message<'_>, said: &NeutralMessage<'_>, to: &mu
 /// Returns a message without the line breaks between its tokens.
 pub fn one_line(message: &Message<'_>) -> String {
     let mut text = String::from_utf8_lossy(message.bytes()).into_owned();
-    // A break inside a string is escaped, so every bare one stands between tokens.
+    // A break inside a string is escaped, so every unescaped one is between tokens.
     text.retain(|char| !matches!(char, '\n' | '\r'));
     text
 }

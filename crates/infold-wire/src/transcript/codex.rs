@@ -219,7 +219,7 @@ fn is_item(raw: &str) -> bool {
     })
 }
 
-/// Returns whether an item has no other form, and is stored as it is.
+/// Returns whether an item has no other form, and is stored unchanged.
 fn is_kept(kind: &str) -> bool {
     matches!(kind, "reasoning" | "web_search_call")
 }

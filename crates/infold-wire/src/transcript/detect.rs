@@ -6,19 +6,19 @@ use super::{TranscriptFormat, format_names};
 use crate::scan::{skip_space, string_end};
 use crate::{Json, shorten};
 
-/// Only so much of a transcript is read to recognise it.
+/// The bytes of a transcript that are read to detect its format.
 pub const PREFIX_BYTES: u64 = 256 << 10;
 
-/// Only so many records are read.
+/// The number of records that are read.
 const MAX_RECORDS: usize = 64;
 
-/// Why the format of a transcript is unknown.
+/// The reason that the format of a transcript is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DetectError {
-    /// It is empty.
+    /// The transcript is empty.
     #[error("nothing to read: the input is empty")]
     Empty,
-    /// It resembles no format.
+    /// The transcript resembles no format.
     #[error("no known format: {saw} (known: {})", format_names())]
     Unknown {
         /// A description of the input.
@@ -306,7 +306,7 @@ impl<'a> PartialObject<'a> {
                     Some((TranscriptFormat::GeminiCli, true))
                 }
                 () if cli && self.has("message") => Some((TranscriptFormat::ClaudeCode, true)),
-                // A long message may show only at its end what it is.
+                // The type of a long message may be at its end only.
                 () if self.is_cut && self.has("content") => Some((TranscriptFormat::OpenAi, false)),
                 () => None,
             };

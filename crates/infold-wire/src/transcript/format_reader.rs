@@ -18,7 +18,7 @@ pub trait FormatReader: Send + Sync {
     /// Notes that all records have been seen.
     fn finish_plan(&mut self) {}
 
-    /// Reads one record; an error says what is wrong with it.
+    /// Reads one record; fails with a description of the error.
     fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String>;
 
     /// Reads the system prompt in the member `_name` beside the records.

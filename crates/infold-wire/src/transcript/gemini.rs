@@ -19,7 +19,7 @@ pub struct GeminiReader {
     round: CallRound,
 }
 
-/// No more names of calls are remembered; results of older calls have none.
+/// The number of call names that are kept; results of older calls have none.
 const MAX_CALL_NAMES: usize = 1024;
 
 impl FormatReader for GeminiReader {

@@ -37,7 +37,7 @@ impl FormatReader for GeminiCliReader {
         };
         if let Some(to) = json.get("$rewindTo") {
             let to = id_hash(to);
-            // It removes that message and all later ones; an unknown message removes all.
+            // A rewind removes that message and all later ones; an unknown message removes all.
             let at = self.order.iter().position(|(id, _)| *id == to).unwrap_or(0);
             for (id, _) in self.order.drain(at..) {
                 self.last.remove(&id);

@@ -178,7 +178,7 @@ pub fn write(said: &NeutralMessage<'_>, to: &mut RecordOutput) {
     }
 }
 
-/// Returns the id of the last entry in some bytes, if they are of a tree.
+/// Returns the id of the last entry in some bytes, if they are a tree.
 pub fn last_id(bytes: &[u8]) -> Option<String> {
     const ID: &[u8] = b"\"id\":\"";
     let parent = memchr::memmem::rfind(bytes, b"\"parentId\":")?;

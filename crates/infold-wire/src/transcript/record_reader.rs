@@ -11,10 +11,10 @@ use super::value_end::{ValueEnd, count_lines};
 /// The maximum size of one record of a transcript.
 pub const MAX_RECORD_BYTES: usize = 256 << 20;
 
-/// How a transcript is laid out.
+/// The layout of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranscriptLayout {
-    /// One record a line.
+    /// One record on each line.
     Lines,
     /// One JSON array of records.
     Array,
@@ -54,7 +54,7 @@ impl std::str::FromStr for TranscriptLayout {
 /// A chunk of the input. All chunks, in order, are the input.
 #[derive(Debug)]
 pub struct InputChunk {
-    /// Its bytes.
+    /// The record's bytes.
     pub raw: Vec<u8>,
     /// The token that it ends with.
     pub token: RecordToken,
@@ -65,13 +65,13 @@ pub struct InputChunk {
 /// The token that a chunk of the input ends with.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RecordToken {
-    /// None.
+    /// No token.
     None,
     /// The opening bracket of an object with records.
     ObjectStart,
-    /// Its closing bracket.
+    /// The closing bracket of an object.
     ObjectEnd,
-    /// None, but the list of records ends here; whether there was one in it.
+    /// No further token, but the list of records ends here; whether it had a record.
     ListEnd(bool),
     /// A record, at this place in the bytes.
     Record(Range<usize>),
@@ -105,9 +105,9 @@ pub struct RecordReader<R> {
     state: RecordState,
     skipped_value: ValueEnd,
     line: u64,
-    /// Whether its objects are the elements of an array.
+    /// Whether the objects are the elements of an array.
     is_wrapped: bool,
-    /// Records so far.
+    /// The number of records so far.
     count: u64,
 }
 
@@ -398,7 +398,7 @@ impl<R: BufRead + Seek> RecordReader<R> {
 
     /// Moves the byte that was peeked at to `raw`.
     fn take(&mut self, raw: &mut Vec<u8>) {
-        // `peek` left it in the buffer.
+        // `peek` left the byte in the buffer.
         if let Ok([byte, ..]) = self.input.fill_buf() {
             raw.push(*byte);
             self.input.consume(1);

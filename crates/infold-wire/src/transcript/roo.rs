@@ -12,9 +12,9 @@ use crate::{Json, Message, quote};
 /// Reads messages without their tags, and at the end the folds that the tags describe.
 #[derive(Default)]
 pub struct RooReader {
-    /// All entries, with nothing but their tags.
+    /// All entries, reduced to their tags.
     array: Vec<Tagged>,
-    /// The folds whose stand-ins were met.
+    /// The folds whose stand-ins were read.
     folds: HashSet<(bool, TagId)>,
     /// The texts of the stand-ins, in order.
     said: Vec<(TagId, bool, Role, String)>,
@@ -97,7 +97,7 @@ pub enum Slot {
     StandIn(Vec<u8>),
 }
 
-/// Plans an array of so many messages with these folds as tags.
+/// Plans an array of `messages` messages with these folds as tags.
 pub fn slots(messages: usize, folds: &[TagFold]) -> Vec<Slot> {
     let Ok(nobody) = Tagged::parse(b"{}") else {
         return Vec::new();

@@ -20,7 +20,7 @@ pub struct AgentSession {
     pub version: Option<String>,
 }
 
-/// Only so many records are read.
+/// The number of records that are read.
 const MAX_RECORDS: usize = 64;
 
 /// The paths of the members of a [`AgentSession`] in a format, in their order.
@@ -77,7 +77,7 @@ pub fn find<R: BufRead + Seek>(
     Ok(session)
 }
 
-/// Returns whether a record describes the session; in some formats others have an `id` of their own.
+/// Returns whether a record describes the session; in some formats other records have an `id`, too.
 fn describes_session(format: TranscriptFormat, record: &ObjectMembers<'_>) -> bool {
     let kind = record.get("type").and_then(Json::text);
     match format {

@@ -1,4 +1,4 @@
-//! Reads SWE-agent's trajectories: chat messages with members of its own.
+//! Reads SWE-agent's trajectories: chat messages with additional members.
 
 use super::neutral::{ObjectMembers, RawJson, push_all, raw_json};
 use super::{FormatReader, ReaderOutput};

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
-/// Reads a time such as `2026-11-15T12:00:00.123Z`, in UTC if it names no zone; none if it is not one.
+/// Reads a time such as `2026-11-15T12:00:00.123Z`, in UTC if it names no zone; `None` for any other text.
 pub fn parse(text: &str) -> Option<u64> {
     let civil = || {
         let time = text.parse::<DateTime>().ok()?;

@@ -2,9 +2,9 @@
 
 use memchr::{memchr_iter, memchr2};
 
-/// Finds where a JSON value ends, however it is split into chunks.
+/// Finds the end of a JSON value that arrives in chunks.
 ///
-/// It looks at brackets and quotes only, and does not check that the value *is* JSON.
+/// It examines brackets and quotes only, and does not check that the value *is* JSON.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ValueEnd {
     depth: usize,

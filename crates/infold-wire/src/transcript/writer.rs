@@ -53,12 +53,12 @@ pub struct RecordOutput {
     pub time: u64,
     /// The session that the records belong to.
     pub session: AgentSession,
-    /// How often each kind of content was left out.
+    /// The number of omissions of each kind of content.
     pub lost: BTreeMap<&'static str, u64>,
 }
 
 impl RecordOutput {
-    /// Returns the id of the session as a JSON string, made up if none is known.
+    /// Returns the id of the session as a JSON string, generated if none is known.
     pub fn session_id(&self) -> String {
         quote(self.session.id.as_deref().unwrap_or(&numbered_uuid(0)))
     }
@@ -74,7 +74,7 @@ impl RecordOutput {
     }
 }
 
-/// Returns the texts of a result as one JSON string; anything else is left out, and counted.
+/// Returns the texts of a result as one JSON string; other content is left out, and counted.
 pub fn join_texts(content: &[NeutralBlock<'_>], to: &mut RecordOutput) -> String {
     let mut texts = Vec::new();
     for block in content {
@@ -141,7 +141,7 @@ impl TranscriptWriter {
         self.to.count = u64::from(has_records);
     }
 
-    /// Reads the bytes before what is written: trees continue from their last record.
+    /// Reads the existing bytes of a file to append to: trees continue from their last record.
     pub fn follow(&mut self, bytes: &[u8]) {
         let last = match self.format {
             TranscriptFormat::ClaudeCode => claude_code::last_id(bytes),
@@ -151,7 +151,7 @@ impl TranscriptWriter {
         self.to.parent = last.or(self.to.parent.take());
     }
 
-    /// Returns how often each kind of content was left out.
+    /// Returns the number of omissions of each kind of content.
     pub fn lost(&self) -> &BTreeMap<&'static str, u64> {
         &self.to.lost
     }
@@ -163,7 +163,7 @@ impl TranscriptWriter {
         time: Option<u64>,
         out: &mut Vec<u8>,
     ) -> Result<(), MessageError> {
-        // A log may hold messages without content, which clients send back. They are written like any other.
+        // A log may have messages without content, which clients send back. They are written like any other.
         let message = Message::read(text)?;
         self.to.time = time.unwrap_or(self.to.time).max(self.to.time);
         let is_leading = !self.has_begun && self.has_system_apart();
@@ -215,7 +215,7 @@ impl TranscriptWriter {
         said
     }
 
-    /// As [`TranscriptWriter::message`], with tags on it.
+    /// Like [`TranscriptWriter::message`], with tags.
     pub fn tagged(
         &mut self,
         text: &[u8],
@@ -229,7 +229,7 @@ impl TranscriptWriter {
         written
     }
 
-    /// Writes a record as it is.
+    /// Writes a record unchanged.
     pub fn record(&mut self, record: &[u8], out: &mut Vec<u8>) {
         self.begin(out);
         let record = String::from_utf8_lossy(record).into_owned();
@@ -254,7 +254,7 @@ impl TranscriptWriter {
         self.flush(out);
     }
 
-    /// Returns whether a leading system prompt stands outside of the messages.
+    /// Returns whether a leading system prompt is outside of the messages.
     fn has_system_apart(&self) -> bool {
         match self.format {
             TranscriptFormat::Codex => true,

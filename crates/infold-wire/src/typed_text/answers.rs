@@ -141,7 +141,7 @@ fn collect_texts<'a>(json: Json<'a>, out: &mut Vec<Cow<'a, str>>) {
     }
 }
 
-/// Returns what the user sent while the tool ran: it comes in a reminder at the end of the result.
+/// Returns the user's messages during the tool's run: they are in a reminder at the end of the result.
 fn messages_in_reminders(text: &str) -> Vec<&str> {
     if !text.ends_with("</system-reminder>") {
         return Vec::new();

@@ -26,7 +26,7 @@ impl CodeFences {
         CodeFences(found)
     }
 
-    /// Returns whether one fence holds all that lies between `from` and `to`.
+    /// Returns whether one fence contains everything between `from` and `to`.
     pub fn hold(&self, from: usize, to: usize) -> bool {
         let after = self.0.partition_point(|(start, _)| *start < from);
         after > 0 && to <= self.0[after - 1].1

@@ -1,11 +1,11 @@
-//! Finds the elements of a text: known tags where an agent puts them, each with its closing tag.
+//! Finds the elements of a text: known tags at the places where agents put them, each with its closing tag.
 
 use memchr::{memchr_iter, memmem};
 
 use super::code_fences::CodeFences;
 use super::markers::{ELEMENTS, ElementContent};
 
-/// Stands in an excerpt for the text that was left out.
+/// The mark for omitted text in an excerpt.
 const GAP: &str = "\n…\n";
 /// A longer tag does not count.
 const MAX_TAG_BYTES: usize = 1000;
@@ -19,7 +19,7 @@ pub struct TextElement<'a> {
     pub content: ElementContent,
     pub inside: &'a str,
     pub has_attributes: bool,
-    /// Whether it starts a line. One that does not counts only directly behind another.
+    /// Whether the element starts a line. One that does not counts only directly behind another.
     pub starts_line: bool,
 }
 
@@ -30,9 +30,9 @@ struct Tag {
     /// The index of its name in [`ELEMENTS`].
     name: usize,
     is_closing: bool,
-    /// Only blanks stand before it on its line.
+    /// Only blanks precede the tag on its line.
     starts_line: bool,
-    /// Only blanks, or another tag, stand behind it on its line.
+    /// Only blanks, or another tag, follow the tag on its line.
     ends_line: bool,
     is_quoted: bool,
 }
@@ -49,7 +49,7 @@ pub fn find_elements(text: &str) -> Vec<TextElement<'_>> {
     let fences = CodeFences::of(text);
     let mut next = vec![ClosingTags::default(); ELEMENTS.len()];
     let mut out = Vec::new();
-    // Backwards, so that the closing tags behind an opening one are known when it is met.
+    // Backwards, so that the closing tags behind an opening one are known when it is read.
     for (index, tag) in tags.iter().enumerate().rev() {
         let next = &mut next[tag.name];
         if tag.is_closing {
@@ -75,7 +75,7 @@ pub fn find_elements(text: &str) -> Vec<TextElement<'_>> {
             continue;
         };
         let closes_block = is_block && close.starts_line;
-        // Some agents put a block directly behind the last word; people put a blank there.
+        // Some agents put a block directly behind the last word; people type a blank before it.
         let is_glued = !text[..tag.at].ends_with([' ', '\t']) && closes_block;
         let follows_tag = text[..tag.at].ends_with('>');
         let is_placed = tag.starts_line || is_glued || follows_tag;
@@ -97,7 +97,7 @@ pub fn find_elements(text: &str) -> Vec<TextElement<'_>> {
     out
 }
 
-/// Returns the element that a text starts with, if an excerpt left out its end.
+/// Returns the element at the start of a text, if an excerpt left out its end.
 fn cut_off<'a>(text: &'a str, tag: &Tag) -> Option<TextElement<'a>> {
     let (name, content) = ELEMENTS[tag.name];
     if tag.at > 0 || !matches!(content, ElementContent::Context | ElementContent::Reminder) {
@@ -120,7 +120,7 @@ fn cut_off<'a>(text: &'a str, tag: &Tag) -> Option<TextElement<'a>> {
 struct ClosingTags {
     /// The nearest that ends its line.
     close: Option<usize>,
-    /// The nearest that has a line of its own.
+    /// The nearest closing tag with a line of its own.
     own_line: Option<usize>,
     /// Whether another element of the name starts before the latter.
     opened_before_own_line: bool,
@@ -129,8 +129,8 @@ struct ClosingTags {
 impl ClosingTags {
     /// Returns the closing tag of an opening one.
     ///
-    /// An agent that puts the opening tag on a line of its own does the same with the closing one; any other
-    /// closing tag is quoted inside, unless text between two elements would be swallowed.
+    /// An agent that puts the opening tag on a separate line does the same with the closing one; any other closing tag
+    /// is quoted inside, unless the element would include the text between two elements.
     fn nearest(self, is_block: bool) -> Option<usize> {
         match self.own_line {
             Some(own_line) if is_block && !self.opened_before_own_line => Some(own_line),
@@ -162,7 +162,7 @@ fn find_tags(text: &str) -> Vec<Tag> {
         .collect()
 }
 
-/// Returns the index of the known name at `at`, and where its tag ends.
+/// Returns the index of the known name at `at`, and the end of its tag.
 fn known_tag(text: &str, at: usize, is_closing: bool) -> Option<(usize, usize)> {
     let rest = &text.as_bytes()[at..];
     if !rest.first()?.is_ascii_alphabetic() {

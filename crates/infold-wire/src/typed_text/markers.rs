@@ -1,4 +1,4 @@
-//! The markers of what agents put into the user's messages; `markers.txt` lists and explains them.
+//! The markers of texts that agents put into the user's messages; `markers.txt` lists and explains them.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ pub static SENT_MEANWHILE_ENDS: PhraseList = LazyLock::new(|| phrases("sent mean
 /// All of [`INSERTED_PHRASES`] start with these words.
 pub const INSERTED_PHRASE_START: &str = " (see below for ";
 
-/// The known elements by name. A name may hold a space: Codex writes `<permissions instructions>`.
+/// The known elements by name. A name may have a space: Codex writes `<permissions instructions>`.
 pub static ELEMENTS: LazyLock<Vec<(&str, ElementContent)>> = LazyLock::new(|| {
     let kinds = [
         ("context", ElementContent::Context),
@@ -76,12 +76,12 @@ pub static SECTIONS: LazyLock<Vec<MarkedSection>> = LazyLock::new(|| {
 /// A part of a text that the agent put in, by the words it starts with.
 #[derive(Debug)]
 pub struct MarkedSection {
-    /// Whether it counts only at the front of a text, and not on any line.
+    /// Whether the section counts only at the front of a text, and not on any line.
     pub at_front: bool,
     pub start: &'static str,
     /// The words it ends with; without any it goes to the end of the text.
     pub end: Option<&'static str>,
-    /// Whether it goes to the end of the text if its last words are missing; otherwise it is typed text.
+    /// Whether the section extends to the end of the text if its last words are missing; otherwise it is typed text.
     pub may_be_open: bool,
 }
 

@@ -56,11 +56,11 @@ impl ElementsOnly {
         }
     }
 
-    /// Returns whether an element counts as what its list says.
+    /// Returns whether an element has the meaning that its list gives it.
     pub fn allows(self, element: &TextElement<'_>) -> bool {
         match element.content {
             ElementContent::CommonTyped => self != ElementsOnly::No,
-            // Agents say which file it is; people who quote one seldom write attributes.
+            // Agents name the file in an attribute; people who quote one seldom write attributes.
             ElementContent::LoneContext => self != ElementsOnly::No || element.has_attributes,
             ElementContent::Output => self != ElementsOnly::No || element.at == 0,
             ElementContent::CommonContext => {
@@ -129,7 +129,7 @@ impl<'a> LoneElement<'a> {
     }
 }
 
-/// Splits a text into the elements that it consists of; none if there is anything else.
+/// Splits a text into its elements; `None` if there is other text.
 fn split(text: &str) -> Option<Vec<LoneElement<'_>>> {
     let mut out = Vec::new();
     let mut rest = text.trim();

@@ -1,4 +1,4 @@
-//! Parses a text front to back: cuts out what its agent injected, and keeps the rest as passages.
+//! Parses a text front to back: removes the text that the agent injected, and keeps the rest as passages.
 
 use std::ops::Range;
 
@@ -13,19 +13,19 @@ use super::only_elements::{self, ElementsOnly};
 use super::sections::{FrontSections, line_sections};
 use super::text_protocol;
 
-/// The second words of a text pair stand within so many bytes.
+/// The distance in bytes within which the second words of a text pair are searched for.
 const MAX_PAIR_BYTES: usize = 4096;
-/// Wrappers inside this many others are not taken off.
+/// The depth to which nested wrappers are removed.
 const MAX_WRAPPERS: usize = 3;
 
-/// Where a passage comes from.
+/// The origin of a passage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassageOrigin {
-    /// It stands by itself.
+    /// The passage is outside of any wrapper.
     Loose,
-    /// It stands in a wrapper of the agent.
+    /// The passage is in a wrapper of the agent.
     Wrapper,
-    /// The user typed it even in the prompt of a slash command: its arguments, or a message sent meanwhile.
+    /// The user typed it even in the prompt of a slash command: its arguments, or a message sent in between.
     User,
 }
 
@@ -36,24 +36,24 @@ pub struct Passage<'a> {
     pub text: &'a str,
 }
 
-/// A text without what its agent injected.
+/// A text without the parts that its agent injected.
 #[derive(Debug, Default)]
 pub struct ParsedText<'a> {
-    /// The passages that are left, in order.
+    /// The remaining passages, in order.
     pub passages: Vec<Passage<'a>>,
     /// The name of the slash command that its wrapper names.
     pub command: Option<&'a str>,
     /// Whether that wrapper starts with the message, as that of a command with a prompt does.
     pub message_first: bool,
-    /// Whether it holds output of a command that the agent ran itself, or says that such output follows.
+    /// Whether the text has output of a command that the agent ran itself, or announces such output.
     pub is_local: bool,
-    /// Whether it says that the user interrupted the model.
+    /// Whether the text states that the user interrupted the model.
     pub is_interruption: bool,
-    /// Whether it is the file of a skill.
+    /// Whether the text is the file of a skill.
     pub is_skill: bool,
-    /// Whether anything was injected.
+    /// Whether any part was injected.
     has_injection: bool,
-    /// How many wrappers are around it.
+    /// The number of wrappers around the passage.
     depth: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Finds the sections of a text that are known by the words they start and end with.
+//! Finds the sections of a text that are recognised by the words they start and end with.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use memchr::memmem;
 
 use super::markers::{MarkedSection, SECTIONS};
 
-/// Finds sections at the front of what is left of one text.
+/// Finds sections at the front of the rest of a text.
 #[derive(Debug, Default)]
 pub struct FrontSections {
-    /// The sections whose end is nowhere in what was left, by bit, so that it is not searched for again.
+    /// The sections whose end is missing in the rest, by bit, so that it is not searched for again.
     without_end: u64,
 }
 
@@ -41,7 +41,7 @@ pub fn line_sections(text: &str) -> Vec<Range<usize>> {
             if at < from || !starts_line {
                 continue;
             }
-            // If this one has no end, those behind it have none either.
+            // If this section has no end, those behind it have none either.
             let Some(end) = section.find_end(text, at) else {
                 break;
             };
@@ -59,7 +59,7 @@ impl MarkedSection {
         let Some(end) = self.end else {
             return Some(text.len());
         };
-        // The last words may be the last of those that it starts with.
+        // The end may be the last words of the start.
         if self.start.ends_with(end) {
             return Some(from);
         }

@@ -12,7 +12,7 @@ pub enum SlashCommand {
     /// There is none.
     #[default]
     None,
-    /// Its prompt follows.
+    /// The command's prompt follows.
     Prompt,
     /// A prompt follows, or words of the user.
     Unclear,
@@ -23,8 +23,8 @@ pub enum SlashCommand {
 impl SlashCommand {
     /// Returns whether the words of a text are the command's prompt, and the command that may affect the next text.
     ///
-    /// The wrapper of a command with a prompt starts with its message, that of a command that the agent runs
-    /// itself with its name; the latter has a caveat before it and its output behind it.
+    /// The wrapper of a command with a prompt starts with its message, that of a command that the agent runs itself
+    /// with its name; the latter has a caveat before it and its output behind it.
     pub fn follow(self, text: &ParsedText<'_>) -> (bool, SlashCommand) {
         // The file of a skill is the prompt of its command.
         if text.is_interruption || text.is_skill {
@@ -40,7 +40,7 @@ impl SlashCommand {
             } else {
                 SlashCommand::Unclear
             };
-            // The prompt may stand in the text of the wrapper.
+            // The prompt may be in the text of the wrapper.
             let expands = next.expands(text);
             return (expands, if expands { SlashCommand::Unclear } else { next });
         }

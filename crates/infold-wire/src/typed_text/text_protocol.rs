@@ -9,22 +9,22 @@ static RESULTS: PhraseList = LazyLock::new(|| phrases("result"));
 static POSSIBLE_RESULTS: PhraseList = LazyLock::new(|| phrases("possible result"));
 static OPEN_HANDS_ENDS: PhraseList = LazyLock::new(|| phrases("OpenHands result end"));
 static SWE_AGENT_TASKS: PhraseList = LazyLock::new(|| phrases("SWE-agent task"));
-/// A result of SWE-agent ends with this prompt,
+/// The prompt at the end of a result of SWE-agent.
 const PROMPT: &str = "bash-$";
-/// which follows this line
+/// The beginning of the line before the prompt.
 const DIRECTORY: &str = "\n(Current directory: ";
-/// and maybe lines that start so.
+/// The beginnings of optional lines before that line.
 const SHELL_STATE: [&str; 2] = ["(Open file: ", "(Interactive session: "];
-/// The line with the directory stands within so many bytes of the end.
+/// The distance in bytes from the end within which the line with the directory is searched for.
 const MAX_TRAILER_BYTES: usize = 1000;
-/// The task of a SWE-agent run is recognised within so many bytes.
+/// The bytes within which the task of a SWE-agent run is recognised.
 const MAX_HEADING_BYTES: usize = 600;
 /// A longer text does not address the model.
 const MAX_TALK_BYTES: usize = 600;
 /// Words of a person who addresses the model.
 const TALK: [&str; 8] = ["i", "i'm", "i'd", "i've", "my", "we", "let's", "please"];
 
-/// Returns the output of a tool, if this text of the user is just that; empty if the heading stands alone.
+/// Returns the output of a tool, if this text of the user is only that; empty if there is only the heading.
 pub fn tool_output(text: &str) -> Option<&str> {
     let text = text.trim();
     let is_whole = || {
@@ -78,7 +78,7 @@ pub fn without_prompt(text: &str) -> &str {
         None if rest.starts_with(&DIRECTORY[1..]) => 0,
         None => return text,
     };
-    // More lines of the shell's state stand above it.
+    // More lines of the shell's state precede it.
     while let Some(at) = rest[..end]
         .rfind('\n')
         .map(|at| at + 1)

@@ -1,4 +1,4 @@
-//! What messages of a wire say, read without the code under test.
+//! Reads the content of messages of a wire without the code under test.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::talk::Said;
 
-/// Texts that a conversion puts in are known by their brackets, and left out.
+/// Texts that a conversion inserts are recognised by their brackets, and left out.
 const LABELS: [&str; 2] = ["[image from the result of ", "[the image follows]"];
 
-/// Reads messages. Images in results are taken for the user's, after the results of their round.
+/// Reads messages. Images in results count as the user's, after the results of their round.
 pub fn heard(messages: &[Vec<u8>], wire: Wire) -> Vec<Said> {
     let mut heard = Heard::default();
     for message in messages {
@@ -128,7 +128,7 @@ impl Heard {
         }
     }
 
-    /// The text of a result; its images are kept for later.
+    /// Returns the text of a result; its images are kept for later.
     fn inside(&mut self, content: &Value) -> String {
         let mut texts = Vec::new();
         for block in content.as_array().into_iter().flatten() {
@@ -192,7 +192,7 @@ impl Heard {
     }
 }
 
-/// The data of an image, wherever it is kept.
+/// Returns the data of an image in any form.
 fn data(block: &Value) -> String {
     let url = match &block["image_url"] {
         Value::Object(inner) => str(&inner["url"]),

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// What happens in a conversation, in order.
+/// The turns of a conversation, in order.
 #[derive(Clone, Debug)]
 pub enum Turn {
     System(String),
@@ -31,7 +31,7 @@ pub struct Call {
 /// Calls of one output, with their ids.
 type Made<'a> = [(String, &'a Call)];
 
-/// One thing said, wherever it stands on a wire.
+/// One element of a conversation, independent of the wire.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     Text(&'static str, String),
@@ -101,7 +101,7 @@ fn id(number: usize) -> String {
     format!("call-{number}_x")
 }
 
-/// What is said in a conversation; error marks where `marks`.
+/// Returns the expected content of a conversation; with error marks if `marks`.
 pub fn expected(turns: &[Turn], marks: bool) -> Vec<Said> {
     let mut said = Vec::new();
     let mut number = 0;

@@ -1,4 +1,4 @@
-//! Made-up texts that hold words of an agent: the agent, the text, what of it was typed.
+//! Made-up texts with words of an agent: the agent, the text, the typed part.
 
 /// Each is read as the first text after a reply.
 pub const CASES: &[(&str, &str, Option<&str>)] = &[

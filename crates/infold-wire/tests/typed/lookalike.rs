@@ -1,4 +1,4 @@
-//! Made-up texts that look like an agent's and were typed: what they look like, the text.
+//! Made-up texts that look like an agent's but were typed: the likeness, the text.
 
 /// Each comes back whole.
 pub const CASES: &[(&str, &str)] = &[

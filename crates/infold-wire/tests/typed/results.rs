@@ -1,6 +1,6 @@
 //! Made-up results of tools: the agent, the result, the user's words in it.
 
-/// A result without such words is none.
+/// A result without words of the user has no typed text.
 pub const CASES: &[(&str, &str, Option<&str>)] = &[
     (
         "claude",

@@ -16,12 +16,12 @@ pub struct Client<'a> {
     record: &'a Record,
     /// The request up to its first message.
     head: String,
-    /// The messages that were sent before, each with a comma behind it.
+    /// The messages that were sent before, each followed by a comma.
     history: Vec<u8>,
     sent: usize,
 }
 
-/// What a client says of itself where the session does not.
+/// The client's system prompt, for sessions without one.
 const SYSTEM: &str = "You are a coding agent that works in the user's terminal. Help with engineering tasks: find your way around \
     the code, change it, run it, and say briefly what you did.\n\nRead a file before you edit it. Follow the conventions of the code \
     around your change. Prefer small edits to rewrites. Run the tests that a change may affect. Never commit unless you are asked to. \
@@ -116,7 +116,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// The members that say who the model is and what it can use.
+/// Returns the members with the model, the instructions and the tools.
 pub fn frame(record: &Record) -> String {
     let system = match &*record.system {
         "" => SYSTEM,

@@ -1,11 +1,11 @@
-//! What was measured of a session, or of all.
+//! The figures of one session, or of all.
 
 use serde_json::{Value, json};
 
 use super::proxy::Folds;
 use super::terms::{Recall, Share};
 
-/// What was measured at one window.
+/// The figures measured at one window.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// Messages of the session.
@@ -16,72 +16,73 @@ pub struct Figures {
     pub refused: u64,
     /// Requests that the client got no reply to.
     pub failed: u64,
-    /// What the proxy folded.
+    /// The folds of the proxy.
     pub folds: Folds,
     /// Requests that do not begin with all of the request before.
     pub breaks: u64,
-    /// What next messages wanted of what was hidden from the model, and what of it stand-ins held.
+    /// The references of next messages to messages that were hidden from the model, and those of them that stand-ins
+    /// held.
     pub recall: Recall,
     /// Share of the window that each request filled that something was folded for.
     pub after_folds: Vec<f64>,
-    /// The same of the last request; of several sessions, one each.
+    /// The same for the last request; of several sessions, one each.
     pub at_end: Vec<f64>,
-    /// Tokens sent, those of them that a prompt cache has, and tokens of replies.
+    /// The tokens that were sent.
     pub tokens: u64,
-    /// Those that a prompt cache has.
+    /// The tokens in a prompt cache.
     pub cached: u64,
-    /// Those of replies.
+    /// The tokens of replies.
     pub output: u64,
-    /// What all this costs in dollars.
+    /// The cost of all this in dollars.
     pub cost: f64,
     /// Tokens of the same requests as the client wrote them.
     pub unfolded: u64,
-    /// What `infold gain` says of the same.
+    /// The figures of `infold gain` for the same requests.
     pub gain: Gain,
-    /// What the proxy estimated for each request, against what the upstream counted.
+    /// The proxy's estimate for each request, relative to the upstream's count.
     pub estimates: Vec<f64>,
-    /// What was in view at some points: live, and folded in one go.
+    /// The references in view at some points: live, and folded in one go.
     pub points: Vec<Point>,
 }
 
-/// What `infold gain` says of a session, or of all.
+/// The figures of `infold gain` for a session, or for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Gain {
     /// Tokens sent.
     pub sent: u64,
-    /// Those of them that were in the cache.
+    /// The part of them in the cache.
     pub cached: u64,
-    /// What they cost in dollars.
+    /// Their cost in dollars.
     pub cost: f64,
     /// Tokens of the same requests unfolded.
     pub unfolded: u64,
 }
 
-/// What is in view at one point of a session.
+/// The references in view at one point of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Point {
-    /// How far into the session it is.
+    /// The position in the session.
     pub percent: u64,
     /// Of the request that the proxy sent.
     pub live: InView,
-    /// Of the history up to there folded once; of several sessions, of those where it fits.
+    /// For the history up to there folded once; of several sessions, only those where it fits.
     pub one_go: InView,
 }
 
-/// What a request shows of what is needed later.
+/// The references needed later that a request shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InView {
-    /// How many requests this sums up.
+    /// The number of requests in this sum.
     pub requests: u64,
     /// Their tokens, without system prompt and tools.
     pub tokens: u64,
     /// Tokens of all that is not of the session: summaries, markers, stubs, excerpts.
     pub stand_in_tokens: u64,
-    /// Of all that the rest of the session needs, what is there, as it came or in a stand-in.
+    /// The references that the rest of the session needs, and those of them that are shown unchanged or in a stand-in.
     pub there: Recall,
-    /// Of what is not there as it came, what stand-ins hold.
+    /// The needed references that are not shown unchanged, and those of them in stand-ins.
     pub recall: Recall,
-    /// Of the newest typed requests that fit a quarter of the window, those that are there whole.
+    /// The newest typed requests that fit a quarter of the window, and those of them that are shown completely.
     pub verbatim: Share,
 }
 
@@ -122,7 +123,7 @@ impl Figures {
         }
     }
 
-    /// All of it as one object.
+    /// Returns all figures as one object.
     pub fn json(&self) -> Value {
         json!({
             "messages": self.messages,

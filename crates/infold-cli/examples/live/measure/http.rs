@@ -52,7 +52,7 @@ impl Connection {
         })
     }
 
-    /// Writes bytes that stand in several places, one after the other.
+    /// Writes several byte strings, one after the other.
     pub fn write(&mut self, parts: &[&[u8]]) -> io::Result<()> {
         let stream = self.stream.get_mut();
         parts.iter().try_for_each(|part| stream.write_all(part))

@@ -1,6 +1,6 @@
 //! Plays recorded sessions through `infold serve`, request by request, and measures what the model was shown.
 //!
-//! What the figures mean is defined in `docs/EVAL.md`.
+//! The figures are defined in `docs/EVAL.md`.
 
 mod http;
 mod terms;
@@ -29,35 +29,35 @@ use shown::Shown;
 pub use terms::Share;
 use upstream::{Request, Upstream};
 
-/// Why a session could not be measured.
+/// The reason that a session could not be measured.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How sessions are played.
+/// The settings for playing sessions.
 pub struct Setting<'a> {
     /// The command.
     pub infold: &'a Path,
     /// The model that the client asks for.
     pub model: &'a str,
-    /// What its replies cost.
+    /// The prices of its replies.
     pub prices: Option<Prices>,
     /// The window that proxy and upstream have.
     pub window: u64,
-    /// How long a reply the client asks for.
+    /// The length of reply that the client requests.
     pub max_tokens: u64,
 }
 
-/// What came of a session.
+/// The result of one session.
 pub struct Measured {
     /// The figures.
     pub figures: Figures,
-    /// What was in view at each point, and the events of the task, for people to read: a name and the text.
+    /// The view at each point, and the events of the task, for people to read: a name and the text.
     pub views: Vec<(String, String)>,
 }
 
-/// How far into a session, in percent of its requests, what is in view is compared with one go.
+/// The points of a session, in percent of its requests, at which the view is compared with one go.
 const POINTS: [u64; 3] = [60, 80, 100];
 
-/// Typed requests are looked for as long as they have at most one of so many parts of the window.
+/// Typed requests are considered if together they have at most this fraction of the window.
 const TYPED_PARTS: u64 = 4;
 
 /// Plays a session, and measures.
@@ -111,12 +111,13 @@ struct Run<'a> {
     setting: &'a Setting<'a>,
     figures: Figures,
     views: Vec<(String, String)>,
-    /// What one go aims at, once it is known what the frame weighs.
+    /// The fold settings of one go, once the tokens of the frame are known.
     aim: Option<Aim>,
 }
 
 impl Run<'_> {
-    /// Sends the request that the message at a place replies to; returns what reached the model, if it replied.
+    /// Sends the request that the message at a place replies to; returns the request that reached the model, if it
+    /// replied.
     fn turn(&mut self, place: usize, next: usize) -> Result<Option<Request>, Failure> {
         self.upstream.will_say(&self.record.messages[place].bytes);
         let reply = self.client.ask(place)?;
@@ -171,7 +172,7 @@ impl Run<'_> {
         Shown::of(messages.iter().map(|bytes| &**bytes), self.record)
     }
 
-    /// Looks at what is in view before a message, live and in one go.
+    /// Measures the view before a message, live and in one go.
     fn point(&mut self, percent: u64, place: usize, request: &Request) -> Result<(), Failure> {
         let aim = match self.aim.take() {
             Some(aim) => aim,

@@ -9,7 +9,7 @@ use infold_log::{Size, View};
 use super::record::Record;
 use super::{Failure, Setting};
 
-/// What one go aims at: what the proxy does, with a model that counts as we do.
+/// Returns the fold settings of one go: those of the proxy, with a model that counts tokens as we do.
 pub fn aim(setting: &Setting<'_>, frame_tokens: u64) -> Result<Aim, Failure> {
     let resolved = Config::default().resolve(&ProfileRequest {
         model: Some(setting.model.to_owned()),
@@ -30,7 +30,7 @@ pub fn aim(setting: &Setting<'_>, frame_tokens: u64) -> Result<Aim, Failure> {
     })
 }
 
-/// Folds the messages before a place once, and returns what is shown; none if it does not fit.
+/// Folds the messages before a place once, and returns the view; `None` if it does not fit.
 pub fn fold(record: &Record, place: usize, aim: &Aim) -> Result<Option<Vec<Vec<u8>>>, Failure> {
     let mut task = Scratch::new()?;
     for message in &record.messages[..place] {

@@ -20,7 +20,7 @@ pub struct Proxy {
     infold: PathBuf,
 }
 
-/// What the proxy did to its tasks, by their events.
+/// The folds that the proxy made in its tasks, by their events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Folds {
     /// Passes that folded something.
@@ -68,7 +68,7 @@ impl Proxy {
         let mut line = String::new();
         let stdout = child.stdout.take().ok_or("no pipe to the proxy")?;
         BufReader::new(stdout).read_line(&mut line)?;
-        // From here on it ends with this value, whatever goes wrong.
+        // From here on the process ends when this value is dropped.
         let mut proxy = Proxy {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             child,
@@ -84,17 +84,17 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it told of itself.
+    /// Returns the traces that it wrote.
     pub fn traces(&self) -> String {
         fs::read_to_string(self.root.path().join("traces")).unwrap_or_default()
     }
 
-    /// What `infold gain` says of its tasks.
+    /// Returns the figures of `infold gain` for its tasks.
     pub fn gain(&self) -> Result<Gain, Failure> {
         let root = self.root.path();
         let told = Command::new(&self.infold)
@@ -131,14 +131,14 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // It has nothing to save: its directory goes, too.
+        // It has no data to save, because its directory is removed too.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Folds {
-    /// Counts what events say.
+    /// Counts the folds in events.
     pub fn of(events: &str, tasks: u64) -> Result<Folds, Failure> {
         let mut folds = Folds {
             tasks,
@@ -150,7 +150,7 @@ impl Folds {
             if event["type"] != "fold" {
                 continue;
             }
-            // All events of a pass follow one another.
+            // All events of a pass are adjacent.
             let pass = event["pass"].as_u64().or(event["id"].as_u64());
             folds.passes += u64::from(pass != last_pass);
             last_pass = pass;
@@ -163,7 +163,7 @@ impl Folds {
         Ok(folds)
     }
 
-    /// Adds those of another session.
+    /// Adds the counts of another session.
     pub fn add(&mut self, other: Folds) {
         self.passes += other.passes;
         self.summaries += other.summaries;

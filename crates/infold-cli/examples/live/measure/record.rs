@@ -1,4 +1,4 @@
-//! A recorded session in the form of Anthropic's API, and what stands where in it.
+//! A recorded session in the form of Anthropic's API, with an index of its contents.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -14,31 +14,31 @@ use super::terms::{Term, Terms};
 
 /// A session that can be played through the proxy.
 pub struct Record {
-    /// Its system prompt; empty if it has none.
+    /// The system prompt; empty if there is none.
     pub system: String,
-    /// Its messages, as a client sends them.
+    /// The messages, as a client sends them.
     pub messages: Vec<Recorded>,
-    /// What user and assistant refer to.
+    /// The references of user and assistant.
     pub terms: Terms,
     /// The first message that holds each term.
     pub first: Vec<usize>,
-    /// Where a block stands, by the hash of its bytes.
+    /// The places of a block, by the hash of its bytes.
     blocks: HashMap<u64, Vec<(usize, usize)>>,
 }
 
 /// One message.
 pub struct Recorded {
-    /// Its bytes.
+    /// The message's bytes.
     pub bytes: Vec<u8>,
-    /// Who speaks.
+    /// The message's role.
     pub role: Role,
-    /// The terms that it makes: none of those that stand in tool results.
+    /// The terms that the message uses, without those in tool results.
     pub makes: Vec<Term>,
     /// The terms that each of its blocks holds.
     pub blocks: Vec<Vec<Term>>,
-    /// What a person typed, white space normalised, and its tokens.
+    /// The texts that a person typed, with normalised white space, and the tokens of each.
     pub typed: Vec<(String, u64)>,
-    /// Its tokens.
+    /// The message's tokens.
     pub tokens: u64,
 }
 
@@ -106,7 +106,7 @@ impl Record {
         Ok(())
     }
 
-    /// The places of all messages that answer a request: those of the model that follow another's.
+    /// Returns the places of all messages that answer a request: those of the model that follow another role's.
     pub fn replies(&self) -> Vec<usize> {
         let is_model = |place: usize| self.messages[place].role == Role::Assistant;
         (1..self.messages.len())
@@ -114,14 +114,14 @@ impl Record {
             .collect()
     }
 
-    /// Where a block with these bytes stands.
+    /// Returns the places of a block with these bytes.
     pub fn find_block(&self, bytes: &[u8]) -> &[(usize, usize)] {
         self.blocks.get(&hash(bytes)).map_or(&[], |places| places)
     }
 
-    /// The terms that messages from `from` to `to` make and that occur before `from`.
+    /// Returns the terms that messages from `from` to `to` use and that occur before `from`.
     ///
-    /// Each counts once: it is in view again with the first of these messages that holds it.
+    /// Each counts once: it is in view again with the first of these messages that contains it.
     pub fn needed(&self, from: usize, to: usize) -> Vec<Term> {
         let mut is_known = vec![false; self.first.len()];
         let mut needed = Vec::new();
@@ -134,7 +134,7 @@ impl Record {
         needed
     }
 
-    /// The newest typed requests before a message that together have at most so many tokens.
+    /// Returns the newest typed requests before a message that together have at most `most_tokens` tokens.
     pub fn typed_before(&self, place: usize, most_tokens: u64) -> Vec<&str> {
         let mut left = most_tokens;
         let all = self.messages[..place].iter().rev();
@@ -182,7 +182,7 @@ pub fn block_bytes<'a>(message: &Message<'a>) -> Vec<&'a [u8]> {
     }
 }
 
-/// All that one block says: text, arguments, results.
+/// Returns all text of one block: text, arguments, results.
 pub fn text_of(role: Role, block: &[u8]) -> String {
     let content = match block.first() {
         Some(b'{') => [b"[".as_slice(), block, b"]"].concat(),
@@ -206,7 +206,7 @@ pub fn text_of(role: Role, block: &[u8]) -> String {
     all.join("\n")
 }
 
-/// What texts of a user begin with that no person typed.
+/// The beginnings of a user's texts that no person typed.
 const NOT_TYPED: [&str; 4] = [
     "<",
     "[Request interrupted",
@@ -240,7 +240,7 @@ fn typed(message: &Message<'_>) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// A text with one space wherever it has white space.
+/// Returns a text with each run of white space replaced by one space.
 pub fn normal_space(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

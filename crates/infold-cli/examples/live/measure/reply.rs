@@ -4,11 +4,11 @@ use infold_wire::{Json, JsonKind, Message, quote};
 
 use super::record::block_bytes;
 
-/// What a request and its reply come to, in tokens.
+/// The tokens of a request and its reply.
 pub struct Usage {
-    /// All of the request.
+    /// The whole request.
     pub tokens: u64,
-    /// What of it a prompt cache has.
+    /// The part of it that a prompt cache has.
     pub cached: u64,
     /// The reply.
     pub output: u64,
@@ -102,7 +102,7 @@ fn type_of(block: &str) -> String {
     kind.unwrap_or_default()
 }
 
-/// How a stream begins a block, and what it adds to it. What it has no deltas for begins whole.
+/// Returns the beginning of a streamed block, and its deltas. Blocks without deltas are complete at the beginning.
 fn parts(block: &str) -> (String, Vec<String>) {
     let json = Json::parse(block.as_bytes()).ok();
     let member = |name: &str| {

@@ -1,4 +1,4 @@
-//! What a model is shown of a session at one moment, and what is missing from it.
+//! The part of a session that a model is shown at one moment, and the references that it lacks.
 
 use infold_wire::Message;
 
@@ -6,13 +6,13 @@ use super::Failure;
 use super::record::{Record, block_bytes, normal_space, text_of};
 use super::terms::{Recall, Share};
 
-/// A request taken apart: the blocks of the session that stand in it as they came, and all other text.
+/// A parsed request: the unchanged blocks of the session, and all other text.
 pub struct Shown {
-    /// How many blocks that stand there as they came hold each term.
+    /// The number of unchanged blocks with each term.
     visible: Vec<u32>,
     /// All other text: summaries, markers, stubs, excerpts.
     stand_in: String,
-    /// All text, white space normalised.
+    /// All text, with normalised white space.
     whole: String,
 }
 
@@ -51,14 +51,15 @@ impl Shown {
         Ok(shown)
     }
 
-    /// What the messages from `from` to `to` want of those before `from`, and what of it stand-ins hold.
+    /// Returns the references of the messages `from` to `to` to earlier hidden ones, and those of them that stand-ins
+    /// hold.
     pub fn recall(&self, record: &Record, from: usize, to: usize) -> Recall {
         let mut wanted = record.needed(from, to);
         wanted.retain(|term| self.visible[*term] == 0);
         record.terms.kept(&self.stand_in, &wanted)
     }
 
-    /// How much of what the messages from `from` on need is there at all, as it came or in a stand-in.
+    /// Returns the references of the messages from `from` on that are shown at all, unchanged or in a stand-in.
     pub fn in_view(&self, record: &Record, from: usize) -> Recall {
         let needed = record.needed(from, record.messages.len());
         let held = record.terms.found(&self.stand_in);
@@ -67,7 +68,7 @@ impl Shown {
         })
     }
 
-    /// How many of the newest typed requests that fit so many tokens stand in it whole.
+    /// Returns how many of the newest typed requests that fit `most_tokens` are shown completely.
     pub fn verbatim(&self, record: &Record, from: usize, most_tokens: u64) -> Share {
         let mut share = Share::default();
         for text in record.typed_before(from, most_tokens) {

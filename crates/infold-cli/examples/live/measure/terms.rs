@@ -1,4 +1,4 @@
-//! What of a session may be referred to again, and which of it a stand-in holds.
+//! The terms of a session that may be referred to again, and those of them that a stand-in holds.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,8 @@ use infold::references::{self, ReferenceFinder};
 /// The number of a reference or a word.
 pub type Term = usize;
 
-/// What user and assistant of a session refer to: references as `infold::references` has them, and plain words.
+/// The terms that user and assistant of a session refer to: references as `infold::references` has them, and plain
+/// words.
 pub struct Terms {
     references: HashMap<String, Term>,
     finder: ReferenceFinder,
@@ -15,12 +16,12 @@ pub struct Terms {
     words: HashMap<String, Term>,
 }
 
-/// How many terms were wanted, and how many of them were there.
+/// The number of terms that were wanted, and of those that were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Those that were there.
+    /// The number of those that were found.
     pub kept: u64,
-    /// All of them.
+    /// The number of all.
     pub wanted: u64,
 }
 
@@ -33,10 +34,10 @@ pub struct Recall {
     pub words: Share,
 }
 
-/// A word of fewer letters says little by itself.
+/// Shorter words are not specific.
 const LEAST_WORD_LETTERS: usize = 4;
 
-/// Words that stand in every text.
+/// Words that occur in every text.
 const STOP_WORDS: &str = "about above after again against already also always another around because been before being \
     below between both cannot check come could currently does doesn doing done down each either else ensure even ever every first \
     from further gets give given goes going good have having here however into isn itself just keep know last less let's like look \
@@ -46,7 +47,7 @@ const STOP_WORDS: &str = "about above after again against already also always an
     whether which while will with within without work works would your yours";
 
 impl Terms {
-    /// All terms of these texts.
+    /// Collects all terms of these texts.
     pub fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Terms {
         let mut references: HashMap<String, Term> = HashMap::new();
         let mut ordered: Vec<String> = Vec::new();
@@ -76,7 +77,7 @@ impl Terms {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of terms.
     pub fn len(&self) -> usize {
         self.references.len() + self.words.len()
     }
@@ -108,9 +109,9 @@ impl Terms {
         found
     }
 
-    /// Measures how many of the terms that are wanted a stand-in holds.
+    /// Counts the wanted terms in a stand-in.
     ///
-    /// This is all that the figures know of scoring.
+    /// The figures contain no other scoring.
     pub fn kept(&self, stand_in: &str, wanted: &[Term]) -> Recall {
         if wanted.is_empty() {
             return Recall::default();
@@ -119,7 +120,7 @@ impl Terms {
         self.recall(wanted, |term| held.binary_search(&term).is_ok())
     }
 
-    /// Counts the terms that are wanted, and those that are there.
+    /// Counts the wanted terms, and those that are there.
     pub fn recall(&self, wanted: &[Term], is_there: impl Fn(Term) -> bool) -> Recall {
         let mut recall = Recall::default();
         for term in wanted {

@@ -1,4 +1,4 @@
-//! A model server on loopback that says what the model of a recorded session really said next.
+//! A model server on loopback that replies with the next message of a recorded session.
 
 use std::collections::HashMap;
 use std::io;
@@ -25,17 +25,17 @@ pub struct Upstream {
 
 /// A request as it arrived.
 pub struct Request {
-    /// Its messages, cache markers left out.
+    /// The messages of the request, without cache markers.
     pub messages: Vec<Vec<u8>>,
     /// Hash and tokens of each message.
     weights: Vec<(u64, u64)>,
     /// Tokens of all but the messages.
     pub frame_tokens: u64,
-    /// How many of the first messages are those of the request before.
+    /// The number of first messages that are the same as in the request before.
     pub same_messages: usize,
-    /// All messages of the request before are still there, and first.
+    /// The request begins with all messages of the request before.
     pub extends: bool,
-    /// It had more tokens than the window, and was refused.
+    /// The request had more tokens than the window, and was refused.
     pub refused: bool,
     is_stream: bool,
 }
@@ -43,7 +43,7 @@ pub struct Request {
 #[derive(Default)]
 struct State {
     window: u64,
-    /// The message that is said next.
+    /// The next reply.
     reply: Vec<u8>,
     received: Vec<Request>,
     /// Hashes of the last request's messages.
@@ -52,16 +52,16 @@ struct State {
     counted: HashMap<u64, u64>,
 }
 
-/// Marks the end of what a provider should cache. The client moves it with each request.
+/// The mark at the end of the part that a provider should cache. The client moves it with each request.
 pub const CACHE_MARKER: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 impl Request {
-    /// All its tokens.
+    /// Returns all tokens of the request.
     pub fn tokens(&self) -> u64 {
         self.frame_tokens + self.message_tokens(self.weights.len())
     }
 
-    /// The tokens that a prompt cache has: those of all that the last request began with, too.
+    /// Returns the tokens in a prompt cache: those of the prefix shared with the last request.
     pub fn cached_tokens(&self) -> u64 {
         match self.same_messages {
             0 => 0,
@@ -78,7 +78,7 @@ impl Request {
 }
 
 impl Upstream {
-    /// Starts one that refuses what has more tokens than its window.
+    /// Starts a server that refuses requests with more tokens than its window.
     pub fn start(window: u64) -> io::Result<Upstream> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let upstream = Upstream {
@@ -105,17 +105,17 @@ impl Upstream {
         Ok(upstream)
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Decides what is said next, whoever asks.
+    /// Sets the next reply, for any client.
     pub fn will_say(&self, reply: &[u8]) {
         lock(&self.state).reply = reply.to_vec();
     }
 
-    /// Takes the requests that came since this was last asked.
+    /// Takes the requests since the last call.
     pub fn take_requests(&self) -> Vec<Request> {
         std::mem::take(&mut lock(&self.state).received)
     }

@@ -34,7 +34,7 @@ const SEEDS: &[(&str, &str)] = seeds! {
     "tests/test_routes.py"
 };
 
-/// The files, and what they were at the last commit.
+/// The files, and their contents at the last commit.
 pub struct Disk {
     files: BTreeMap<String, String>,
     committed: BTreeMap<String, String>,
@@ -74,7 +74,7 @@ impl Disk {
         text.unwrap_or_else(|| panic!("the script reads `{path}`, which is not there"))
     }
 
-    /// Writes a file and returns what it held.
+    /// Writes a file and returns its previous contents.
     pub fn write(&mut self, path: &str, text: &str) -> Option<String> {
         self.files.insert(path.to_owned(), text.to_owned())
     }
@@ -133,7 +133,7 @@ impl Disk {
         found.join("\n")
     }
 
-    /// What differs from the last commit: a letter and a path.
+    /// Returns the differences from the last commit: a letter and a path each.
     pub fn changes(&self) -> Vec<(char, &str)> {
         let paths: BTreeSet<&String> = self.files.keys().chain(self.committed.keys()).collect();
         let change = |path: &'_ String| match (self.committed.get(path), self.files.get(path)) {
@@ -147,7 +147,7 @@ impl Disk {
         changes.collect()
     }
 
-    /// Takes back what was done to a file since the last commit.
+    /// Reverts the changes of a file since the last commit.
     pub fn restore(&mut self, path: &str) {
         let text = self.committed.get(path).cloned();
         let text = text.unwrap_or_else(|| panic!("`{path}` was never committed"));

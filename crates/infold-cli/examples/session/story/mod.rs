@@ -1,4 +1,4 @@
-//! Plays the script over the service's files, and writes down what a model would have been sent.
+//! Plays the script over the service's files, and writes the messages that a model would have been sent.
 
 mod script;
 mod disk;
@@ -34,7 +34,7 @@ pub fn session() -> String {
     transcript.finish()
 }
 
-/// Does what a call asks for, and returns what the agent is told.
+/// Carries out a call, and returns the result for the agent.
 fn answer(disk: &mut Disk, call: &Call) -> Answer {
     match &call.tool {
         Tool::Read { path, lines } => Answer::good(disk.numbered(path, *lines)),

@@ -15,7 +15,7 @@
 //! % text           a remark
 //! ```
 
-/// One thing that happens.
+/// One step of the script.
 pub enum Step {
     Asked(String),
     Said(String),
@@ -25,12 +25,12 @@ pub enum Step {
 /// A call of a tool.
 pub struct Call {
     pub tool: Tool,
-    /// Whether it belongs to the message of the call before.
+    /// Whether the call belongs to the message of the call before.
     pub joined: bool,
     pub interrupted: bool,
 }
 
-/// What is called, with what.
+/// A tool call with its arguments.
 pub enum Tool {
     Read {
         path: String,
@@ -54,13 +54,13 @@ pub enum Tool {
     Bash(Command),
 }
 
-/// A command line, and what is known of how it went.
+/// A command line, with its known outcome.
 #[derive(Default)]
 pub struct Command {
     pub line: String,
     pub output: Vec<String>,
     pub status: u8,
-    /// Tests that fail, and with what.
+    /// The failing tests, with their errors.
     pub failing: Vec<(String, String)>,
 }
 
@@ -83,7 +83,7 @@ pub fn steps(text: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether a line goes on with what `head` began.
+/// Returns whether a line continues the element that `head` began.
 fn belongs(head: &str, line: &str) -> bool {
     match head.as_bytes() {
         [] => false,
@@ -147,7 +147,7 @@ fn tool(head: &str, tail: &[&str]) -> Tool {
     }
 }
 
-/// One side of a change: its own lines and those both sides share.
+/// Returns one side of a change: its own lines and the common ones.
 fn side(tail: &[&str], own: char) -> String {
     let lines = tail.iter().filter(|line| line.starts_with([own, ' ']));
     lines.map(|line| format!("{}\n", &line[1..])).collect()

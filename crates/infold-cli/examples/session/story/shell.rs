@@ -6,7 +6,7 @@ use super::disk::Disk;
 use super::script::Command;
 use super::transcript::Answer;
 
-/// Runs a command; one that is not known here ends as the script says.
+/// Runs a command; an unknown one has the outcome in the script.
 pub fn run(disk: &mut Disk, command: &Command) -> Answer {
     let words: Vec<&str> = command.line.split_whitespace().collect();
     let output = match words.as_slice() {
@@ -99,7 +99,7 @@ struct Test<'a> {
     error: Option<&'a str>,
 }
 
-/// Reports on the tests that stand in the files, as pytest does.
+/// Prints a report on the tests in the files, like pytest.
 fn pytest(disk: &Disk, options: &[&str], command: &Command) -> Answer {
     let tests = collect(disk, options, command);
     let failed: Vec<&Test> = tests.iter().filter(|test| test.error.is_some()).collect();

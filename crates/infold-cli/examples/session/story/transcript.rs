@@ -3,7 +3,7 @@
 use super::disk::absolute;
 use super::script::{Call, Tool};
 
-/// What a tool answered.
+/// The result of a tool.
 pub struct Answer {
     text: String,
     failed: bool,

@@ -66,14 +66,14 @@ impl<'a> RankedContent<'a> {
     }
 }
 
-/// The content of a summary so far, from which the gain of another sentence follows.
+/// The content of a summary so far, for computing the gain of another sentence.
 pub struct Coverage<'a> {
     from: &'a Extract,
     finder: &'a ReferenceFinder,
     said: Covered,
 }
 
-/// More names than any summary has room for.
+/// The limit of names, above the number that fits any summary.
 const MAX_NAMES: usize = 4_000;
 /// The worth of a name against that of an equally likely word: there are fewer names.
 const NAME_WORTH: f64 = 8.0;
@@ -102,7 +102,7 @@ impl<'a> Coverage<'a> {
         self.said.names[index]
     }
 
-    /// Returns what a text would add: the likelihoods, summed up, that its new content is used again.
+    /// Returns the gain of a text: the sum of the likelihoods that its new content is used again.
     pub fn gain(&self, text: &str) -> f64 {
         let vocabulary = &self.from.terms;
         let mut sum = 0.0;

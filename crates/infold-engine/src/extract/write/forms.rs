@@ -18,7 +18,7 @@ pub enum SummaryForm {
     SixParts,
     /// The five elements of Gemini CLI's `<state_snapshot>`.
     Snapshot,
-    /// Decisions, changes, problems and what remains.
+    /// Decisions, changes, problems and remaining work.
     Report,
 }
 

@@ -13,9 +13,9 @@ const CHANGED_PERCENT: usize = 20;
 const COMMANDS_PERCENT: usize = 8;
 /// About how many tokens a target's line has beside its path or command.
 const LINE_TOKENS: usize = 6;
-/// Stands before names that belong to no file, command or call.
+/// The heading of names that belong to no file, command or call.
 pub const LOOSE_NAMES: &str = "Names: ";
-/// Stands between names, none of which has a space: a comma would take a token of its own.
+/// The separator of names, none of which has a space: a comma would take a token of its own.
 const SEPARATOR: &str = " ";
 /// A longer command or call is not listed for a single name.
 const MAX_TITLE_BYTES: usize = 60;
@@ -99,7 +99,7 @@ impl<'a> SummaryWriter<'a> {
         (is_worth_it || self.lists.names.contains_key(&id)).then_some((id, target))
     }
 
-    /// Returns about how many tokens the line of a name's target takes, if it is not listed yet.
+    /// Returns the approximate tokens of the line of a name's target, if it is not listed yet.
     pub(super) fn heading_line_cost(&self, index: usize) -> usize {
         match self.home(index) {
             Some((id, target)) if !self.lists.names.contains_key(&id) => {
@@ -121,7 +121,7 @@ impl<'a> SummaryWriter<'a> {
             },
             (_, None) => "no result".to_owned(),
         };
-        // Only the last run is known to have ended so.
+        // Only the outcome of the last run is known.
         let state = match (target.kind, target.times) {
             (_, ..2) => state,
             (TargetKind::File, times) => format!("{state} {times}×"),
@@ -184,7 +184,7 @@ impl<'a> SummaryWriter<'a> {
     }
 }
 
-/// The files, commands, calls and names that were chosen so far.
+/// The files, commands, calls and names chosen so far.
 #[derive(Default)]
 pub(super) struct TargetLists<'a> {
     names: BTreeMap<TargetId, Vec<&'a str>>,
@@ -194,7 +194,7 @@ pub(super) struct TargetLists<'a> {
 }
 
 impl TargetLists<'_> {
-    /// Returns the tokens of the heading, if it is not there yet.
+    /// Returns the tokens of the heading, if it is not written yet.
     fn heading_cost(&self, kind: TargetKind) -> usize {
         if self.kinds.contains(&kind) {
             0

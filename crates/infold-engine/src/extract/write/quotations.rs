@@ -11,31 +11,31 @@ use super::{FINDINGS_PERCENT, FOUND, SAID, SEEN, SummaryWriter, tokens};
 use crate::extract::candidates::Candidate;
 use crate::extract::names::MentionOrigin;
 
-/// At most this many candidates are compared: those that add most by themselves.
+/// The most candidates that are compared: those with the highest gain of their own.
 const MAX_COMPARED: usize = 4_000;
 
-/// The worth of a name in a list, where it stands with its file or call.
+/// The worth of a name in a list, where it is next to its file or call.
 const LISTED_NAME_WORTH: f64 = 50.0;
 /// The worth of a rare word against that of a word that is likely to be used again.
 const RARITY_WORTH: f64 = 0.25;
-/// The rarity that a sentence needs to tell something new.
+/// The rarity from which on a sentence counts as new.
 const FULL_RARITY: f64 = 2.0;
 /// More rarity than this does not count.
 const MAX_RARITY: f64 = 8.0;
 
-/// No name takes fewer.
+/// The fewest tokens of a name.
 const MIN_NAME_TOKENS: usize = 4;
-/// No useful sentence takes fewer.
+/// The fewest tokens of a useful sentence.
 const MIN_SENTENCE_TOKENS: usize = 12;
 
-/// Chosen sentences by message, those of results last.
+/// The chosen sentences by message, those of results last.
 type Excerpts = BTreeMap<(bool, u64), Vec<usize>>;
 
 fn place_of(candidate: &Candidate) -> (bool, u64) {
     (candidate.origin == MentionOrigin::Result, candidate.seq)
 }
 
-/// A candidate and what it would add for its length.
+/// A candidate and its gain per token.
 struct RankedCandidate {
     density: f64,
     at: usize,
@@ -105,7 +105,7 @@ impl<'a> SummaryWriter<'a> {
         self.write_lists();
     }
 
-    /// Returns what a name would add for its length.
+    /// Returns the gain of a name per token.
     fn name_density(&self, name: usize) -> f64 {
         let Some((text, _)) = self.sources.ranked.get(name) else {
             return 0.0;
@@ -136,7 +136,7 @@ impl<'a> SummaryWriter<'a> {
         self.write_excerpts(heading, heading, chosen);
     }
 
-    /// Quotes a sentence of the pool if there is room for it; returns its tokens.
+    /// Quotes a sentence of the pool if it fits; returns its tokens.
     fn quote_sentence(&mut self, at: usize, left: usize, chosen: &mut Excerpts) -> usize {
         let candidate = &self.from.candidates.all[at];
         let is_new = !chosen.contains_key(&place_of(candidate));
@@ -150,7 +150,7 @@ impl<'a> SummaryWriter<'a> {
         cost
     }
 
-    /// Returns the wanted sentences that are not quoted yet, by what each would add.
+    /// Returns the wanted sentences that are not quoted yet, by their gain.
     fn ranked(&self, wanted: impl Fn(&Candidate) -> bool) -> BinaryHeap<RankedCandidate> {
         let all = &self.from.candidates.all;
         let mut ranked: Vec<RankedCandidate> = (0..all.len())
@@ -190,7 +190,7 @@ impl<'a> SummaryWriter<'a> {
         None
     }
 
-    /// Returns what a sentence would add for its length.
+    /// Returns the gain of a sentence per token.
     fn density(&self, at: usize, beside: bool) -> f64 {
         let candidate = &self.from.candidates.all[at];
         let mut weight = match candidate.origin {
@@ -207,7 +207,7 @@ impl<'a> SummaryWriter<'a> {
         let overhead = if beside { 2.0 } else { 6.0 };
         let mut gain = self.coverage.gain(&candidate.text);
         if candidate.origin == MentionOrigin::Assistant {
-            // Repeated phrases tell nothing new, while a rare one occurs nowhere else.
+            // Repeated phrases are not new, while a rare one occurs nowhere else.
             let rarity = self.sources.rarity[at].min(MAX_RARITY);
             weight *= (rarity / FULL_RARITY).clamp(0.1, 1.0);
             gain += RARITY_WORTH * rarity;
@@ -215,7 +215,7 @@ impl<'a> SummaryWriter<'a> {
         weight * gain / (candidate.text.len() as f64 / 3.8 + overhead)
     }
 
-    /// Writes a line for each message: its sentences in order, those of results under a heading of their own.
+    /// Writes a line for each message: its sentences in order, those of results under a separate heading.
     fn write_excerpts(&mut self, said: &'static str, seen: &'static str, chosen: Excerpts) {
         for ((is_result, seq), mut places) in chosen {
             places.sort_unstable();

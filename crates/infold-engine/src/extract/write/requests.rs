@@ -45,7 +45,7 @@ impl<'a> SummaryWriter<'a> {
         if let Some(first) = first {
             self.quote("First asked", first, FIRST_PERCENT);
         }
-        // "ok, thanks" is about what was asked before it.
+        // "ok, thanks" refers to the request before it.
         let mut earlier = requests.all.iter().rev().take(MAX_NODS);
         let asked = earlier.find(|line| !is_nod(&line.text));
         let is_first = |line: &CitedText| first.is_some_and(|first| first.seq == line.seq);
@@ -174,7 +174,7 @@ fn split_request<'a>(
             .filter(|sentence| sentence.text.len() <= 1_200)
         {
             match groups.last_mut() {
-                // A rejection is quoted with what it rejects.
+                // A rejection is quoted with the rejected proposal.
                 Some(group)
                     if requests::is_rejection(sentence.text)
                         || group.len() == 1
@@ -239,11 +239,11 @@ fn sentence_value(text: &str, terms: &TermTable) -> f64 {
 /// The words and numbers of a sentence, to compare it with later ones.
 struct Statement<'a> {
     seq: u64,
-    /// The index of its part; none if it is quoted anyway.
+    /// The index of its part; `None` if it is quoted anyway.
     part: Option<usize>,
     words: TermSet,
     numbers: BTreeSet<&'a str>,
-    /// Whether it corrects something.
+    /// Whether the request corrects an earlier one.
     corrects: bool,
 }
 
@@ -311,7 +311,7 @@ fn mark_replaced<'a>(parts: &mut [RequestPart<'a>], others: &[&CitedText], newes
     }
 }
 
-/// Returns the sentences of a text that tell most, in about `max_tokens`.
+/// Returns the most informative sentences of a text, in about `max_tokens`.
 fn select_within(text: &str, max_tokens: usize) -> String {
     let mut bytes = max_tokens * 4;
     loop {

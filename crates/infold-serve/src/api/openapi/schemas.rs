@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// The members of an object, in short: a name, and a kind as below; `!` marks what must be there.
+/// The members of an object in short: a name, and a kind as below; `!` marks required members.
 type SchemaMembers = &'static [(&'static str, &'static str)];
 
 const TASK: SchemaMembers = &[
@@ -84,7 +84,7 @@ const OBJECTS: &[(&str, SchemaMembers)] = &[
     ("Usage", SUM),
 ];
 
-/// The members of `WholeTask` beside those of `Task`.
+/// The members of `WholeTask` besides those of `Task`.
 const MORE: SchemaMembers = &[
     ("messages", "whole!"),
     ("events", "whole!"),

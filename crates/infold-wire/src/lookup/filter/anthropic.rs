@@ -36,7 +36,7 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Cal
         b"content_block_start" => {
             let call = block.filter(|block| block_is(*block, "tool_use"));
             let is_call = call.is_some();
-            // Its input is not there yet.
+            // The input of the call has not arrived yet.
             let name = text_of(call.and_then(|call| call.get("name"))).unwrap_or_default();
             let is_ours = is_call && state.held.holds_place(&name, state.calls);
             state.calls += usize::from(is_call);
@@ -72,7 +72,7 @@ fn at_its_place(state: &FilterState, json: Json<'_>, index: Option<Json<'_>>) ->
     }
 }
 
-/// Returns what is left of the end of a message.
+/// Returns the rest of the end of a message for the client.
 pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
     if !is_last {
         return None;
@@ -81,7 +81,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
         return Some(raw(json));
     };
     let mut changes = of_later_round(state);
-    // Without a call for the client nothing is left that would have to be answered.
+    // Without a call for the client there is no call to be answered.
     let calls = delta.get("stop_reason").is_some_and(|it| it.is("tool_use"));
     if calls && !state.has_client_calls {
         let stop = Some("\"end_turn\"".to_owned());

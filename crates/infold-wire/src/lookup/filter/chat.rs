@@ -15,7 +15,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> CallVerdict {
     let has_choices = choices.is_some_and(|choices| choices.elements().next().is_some());
     let Some(choice) = first_choice(choices) else {
         return match changed(json, &changes) {
-            // Nobody who is judged may ask for other choices.
+            // Under a policy for tools a request may not ask for other choices.
             _ if has_choices && state.held.has_judge() => CallVerdict::Drop,
             _ if state.holds_end() => CallVerdict::Hold(raw(json)),
             Some(data) => CallVerdict::Change(data),
@@ -60,8 +60,8 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> CallVerdict {
     changed(json, &changes).map_or(CallVerdict::Pass, CallVerdict::Change)
 }
 
-/// Returns whether a chunk begins a call whose name is not all there yet, and may become that of a look-up: such a call has to be
-/// whole before it is known whose it is.
+/// Returns whether a chunk begins a call with an incomplete name that may become that of a look-up: such a call has to
+/// be complete before it is assigned.
 pub(super) fn begins_unnamed_call(state: &FilterState, json: Json<'_>) -> bool {
     let delta = first_choice(json.get("choices")).and_then(|choice| choice.get("delta"));
     let calls = delta.and_then(|delta| delta.get("tool_calls"));
@@ -88,11 +88,11 @@ pub(super) fn place_calls(places: &mut CallPlaces, json: Json<'_>) {
     }
 }
 
-/// Returns what is left of the last chunk, or of the usage behind it.
+/// Returns the rest of the last chunk, or of the usage behind it, for the client.
 pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
     let choice = first_choice(json.get("choices"));
     if !is_last {
-        // What is said with the last chunk belongs to the reply.
+        // Text in the last chunk belongs to the reply.
         let choice = choice?;
         let delta = choice.get("delta")?;
         if !says_something(delta) {
@@ -104,7 +104,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
         return Some(with_members(json, &changes));
     }
     let mut changes = of_later_round(state, json);
-    // Without a call for the client nothing is left that would have to be answered.
+    // Without a call for the client there is no call to be answered.
     let has_calls = state.has_client_calls;
     if let Some(choice) = choice.filter(|_| !has_calls) {
         let stops = choice
@@ -119,7 +119,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
     Some(changed(json, &changes).unwrap_or_else(|| raw(json)))
 }
 
-/// Returns what is said differently in a later round: it has the id of the first, and the usage of all.
+/// Returns the changed members of a later round: the id of the first round, and the usage of all.
 fn of_later_round(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String>)> {
     if state.is_first() {
         return Vec::new();
@@ -135,16 +135,16 @@ fn of_later_round(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Opt
     changes
 }
 
-/// Returns whether a delta has anything for the client.
+/// Returns whether a delta has content for the client.
 fn says_something(delta: Json<'_>) -> bool {
     delta
         .members()
         .any(|(_, value)| !value.is_null() && !matches!(value.bytes(), b"\"\"" | b"[]"))
 }
 
-/// Returns calls without those of our tools, and with indexes as if there were none; none if nothing changes.
+/// Returns calls without those of our tools, and with indexes as if there were none; `None` if nothing changes.
 fn filter_calls(state: &mut FilterState, calls: Json<'_>, is_whole: bool) -> Option<Vec<String>> {
-    // What is no list cannot be judged.
+    // Calls that are not a list cannot be judged.
     let mut is_changed = state.held.has_judge() && calls.kind() != JsonKind::Array;
     let mut left = Vec::new();
     for call in calls.elements() {

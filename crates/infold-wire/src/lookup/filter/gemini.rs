@@ -44,13 +44,13 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> CallVerdict {
     changed(json, &changes).map_or(CallVerdict::Pass, CallVerdict::Change)
 }
 
-/// Returns what is left of the last chunk.
+/// Returns the rest of the last chunk for the client.
 pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
     if is_last {
         let changes = of_later_round(state, json);
         return Some(changed(json, &changes).unwrap_or_else(|| raw(json)));
     }
-    // What is said with the last chunk belongs to the reply.
+    // Text in the last chunk belongs to the reply.
     let candidate = first_choice(json.get("candidates"))?;
     let parts = candidate.get("content")?.get("parts")?;
     parts.elements().next()?;
@@ -62,7 +62,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
     ))
 }
 
-/// Returns what is said differently in a later round: it has the id of the first, and the usage of all.
+/// Returns the changed members of a later round: the id of the first round, and the usage of all.
 fn of_later_round(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String>)> {
     let mut changes = Vec::new();
     if state.is_first() {

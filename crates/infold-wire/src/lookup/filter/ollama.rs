@@ -5,7 +5,7 @@ use crate::Json;
 use crate::lookup::calls::strip_list;
 use crate::reply::growing_json::{array, object, pick, raw, with_members};
 
-/// What its last line reports: tokens, and the time that they took.
+/// The counts in the last line: tokens and durations.
 pub(in crate::lookup) const COUNTS: [&str; 6] = [
     "total_duration",
     "load_duration",
@@ -45,7 +45,7 @@ pub(super) fn event(state: &mut FilterState, json: Json<'_>) -> CallVerdict {
     changed(json, &changes).map_or(CallVerdict::Pass, CallVerdict::Change)
 }
 
-/// Returns what is left of the last line.
+/// Returns the rest of the last line for the client.
 pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
     if is_last {
         if state.is_first() {
@@ -54,7 +54,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
         let summed = state.summed_usage().unwrap_or_default();
         return Some(with_members(json, &summed_counts(&summed)));
     }
-    // What is said with the last line belongs to the reply.
+    // Text in the last line belongs to the reply.
     if !json.get("message").is_some_and(says_something) {
         return None;
     }
@@ -63,7 +63,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
     Some(with_members(json, &changes))
 }
 
-/// Returns whether a message has anything for the client.
+/// Returns whether a message has content for the client.
 fn says_something(message: Json<'_>) -> bool {
     message.members().any(|(name, value)| {
         !name.is("role") && !value.is_null() && !matches!(value.bytes(), b"\"\"" | b"[]")

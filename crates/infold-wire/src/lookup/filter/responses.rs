@@ -70,7 +70,7 @@ pub(super) fn remember_items(held: &mut HeldCalls, json: Json<'_>) {
     {
         held.remember_item(token_count(index), item);
     }
-    // Those of a response that ended.
+    // The events at the end of a response.
     let is_over =
         kind.is_some_and(|kind| !kind.is("response.created") && !kind.is("response.in_progress"));
     let output = response
@@ -83,7 +83,7 @@ pub(super) fn remember_items(held: &mut HeldCalls, json: Json<'_>) {
     }
 }
 
-/// Returns the index by which the client knows an item; none if it is a call of ours.
+/// Returns the index that an item has for the client; `None` if it is a call of ours.
 fn place(state: &mut FilterState, index: u64, item: Option<Json<'_>>) -> Option<u64> {
     if let Some(place) = state.indexes.get(&index) {
         return *place;
@@ -96,7 +96,7 @@ fn place(state: &mut FilterState, index: u64, item: Option<Json<'_>>) -> Option<
     place
 }
 
-/// Gives an event that goes on its number; none if it has that already.
+/// Sets the sequence number of a forwarded event; `None` if it has that already.
 fn numbered(
     state: &mut FilterState,
     sequence: Option<Json<'_>>,
@@ -108,7 +108,7 @@ fn numbered(
     (number != sequence).then(|| ("sequence_number", Some(number.to_string())))
 }
 
-/// Returns what is left of the end of a response.
+/// Returns the rest of the end of a response for the client.
 pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
     let response = json.get("response")?;
     if !is_last {
@@ -126,7 +126,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
     Some(changed(json, &changes).unwrap_or_else(|| raw(json)))
 }
 
-/// Returns all items for the client: those of the rounds before, and of this one.
+/// Returns all items for the client: those of the earlier rounds and of this one.
 pub(in crate::lookup) fn output(state: &FilterState, response: Json<'_>) -> Vec<String> {
     let output = response.get("output").into_iter().flat_map(Json::elements);
     let output: Vec<Json<'_>> = output.collect();
@@ -143,7 +143,7 @@ pub(in crate::lookup) fn output(state: &FilterState, response: Json<'_>) -> Vec<
     items
 }
 
-/// Returns what the client sees differently in the end of a response.
+/// Returns the members that differ for the client in the end of a response.
 pub(in crate::lookup) fn of_response(
     state: &FilterState,
     response: Json<'_>,
@@ -159,7 +159,7 @@ pub(in crate::lookup) fn of_response(
         changes.push(("output", Some(format!("[{}]", items.join(",")))));
     }
     if !state.is_first() {
-        // A chain that the provider stores goes on from its last response: that one has what was told.
+        // A chain that the provider stores continues from its last response, which has the earlier messages.
         let previous = response.get("previous_response_id");
         if previous.is_none_or(Json::is_null) {
             changes.push(("id", state.id.clone()));
@@ -175,7 +175,7 @@ pub(in crate::lookup) fn of_response(
     changes
 }
 
-/// Returns the tools that a response repeats, without ours; none if there are none of ours.
+/// Returns the tools that a response repeats, without ours; `None` if there are none of ours.
 fn without_ours(state: &FilterState, response: Json<'_>) -> Option<String> {
     let tools = response.get("tools")?;
     let all: Vec<Json<'_>> = tools.elements().collect();

@@ -1,4 +1,4 @@
-//! What the rounds of a reply share.
+//! The state that the rounds of a reply share.
 
 use std::collections::HashMap;
 
@@ -8,15 +8,15 @@ use crate::reply::chat_calls::CallPlaces;
 use crate::reply::growing_json::{raw, text_of};
 use crate::{Json, JsonKind};
 
-/// What the rounds of a reply share, and where this one stands.
+/// The state that the rounds of a reply share, and the progress of the current one.
 #[derive(Debug)]
 pub(in crate::lookup) struct FilterState {
     pub held: HeldCalls,
-    /// How many calls this round has so far, on wires on which they come in pieces.
+    /// The number of calls in this round so far, on wires on which they come in pieces.
     pub calls: usize,
-    /// How many rounds there were before this one.
+    /// The number of rounds before this one.
     pub round: usize,
-    /// How many calls of our tools this round has so far.
+    /// The number of calls of our tools in this round so far.
     pub lookups: usize,
     /// This round has a call for the client.
     pub has_client_calls: bool,
@@ -26,9 +26,9 @@ pub(in crate::lookup) struct FilterState {
     /// The usage of the rounds before, and of this one.
     pub usage: Option<String>,
     pub round_usage: Option<String>,
-    /// Where the client finds what has an index; none if it is a call of ours.
+    /// The index for the client of each indexed item; `None` if it is a call of ours.
     pub indexes: HashMap<u64, Option<u64>>,
-    /// The calls of a chat, and where the client finds each; none if it is a call of ours.
+    /// The calls of a chat, with the index of each for the client; `None` if it is a call of ours.
     pub places: CallPlaces,
     pub call_indexes: Vec<Option<u64>>,
     pub next_index: u64,
@@ -81,7 +81,7 @@ impl FilterState {
         }
     }
 
-    /// Remembers what this round reports; later reports take the place of earlier ones.
+    /// Stores the usage report of this round; later reports replace earlier ones.
     pub fn report(&mut self, usage: Option<Json<'_>>) {
         if let Some(usage) = usage.filter(|usage| usage.kind() == JsonKind::Object) {
             let before = self.round_usage.take().unwrap_or_default();
@@ -97,7 +97,7 @@ impl FilterState {
         }
     }
 
-    /// Returns whether the end of this round is held back: another may follow, or what was looked up has to be recorded first.
+    /// Returns whether the end of this round is held back: another may follow, or look-ups have to be recorded first.
     pub fn holds_end(&self) -> bool {
         self.lookups > 0 || self.round > 0
     }

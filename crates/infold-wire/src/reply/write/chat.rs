@@ -32,7 +32,7 @@ pub(super) fn write_stream(data: &ReplyData<'_>, size: usize) -> Vec<String> {
     let texts = message.get("content").filter(|content| !content.is_null());
     let opening = texts.map_or("null", |_| "\"\"");
     delta(&format!(r#"{{"role":"assistant","content":{opening}}}"#));
-    // Reasoning comes first, wherever the message has it.
+    // Reasoning comes first, wherever it is in the message.
     let is_reasoning = |name: &Json<'_>| {
         matches!(
             text(*name),

@@ -1,9 +1,8 @@
-//! Translates a reply of one wire into another as it comes.
+//! Translates a reply of one wire into another while it is streamed.
 //!
-//! Text is sent as soon as it is there. Calls, and text behind the first one, follow when the reply
-//! is complete: only then are their ids and positions known. Adjacent texts become one. Reasoning is
-//! sent where it needs no signature (chat, Gemini, Ollama); on the other wires the provider would
-//! refuse it when it comes back, so only a ping is sent.
+//! Text is sent as it arrives. Calls, and text behind the first one, follow when the reply is complete: only then are
+//! their ids and positions known. Adjacent texts become one. Reasoning is sent if it needs no signature (chat, Gemini,
+//! Ollama); on the other wires the provider would refuse it when it is sent back, so only a ping is sent.
 //!
 //! ```
 //! use infold_wire::reply::relay::ReplyRelay;
@@ -37,9 +36,9 @@ pub struct ReplyRelay {
     to: Wire,
     model: String,
     id: String,
-    /// Whether usage comes in a chunk of its own on chat.
+    /// Whether usage is sent in a separate chunk on chat.
     usage_apart: bool,
-    /// Whether anything was sent.
+    /// Whether any event was sent.
     has_begun: bool,
     /// The text that was sent, up to the first call.
     sent_text: String,
@@ -82,7 +81,7 @@ impl ReplyRelay {
         }
     }
 
-    /// Sends usage in a chunk of its own at the end of a chat, as for clients that ask for it.
+    /// Sends usage in a separate chunk at the end of a chat, as for clients that ask for it.
     pub fn with_usage_apart(mut self, apart: bool) -> ReplyRelay {
         self.usage_apart = apart;
         self
@@ -119,7 +118,7 @@ impl ReplyRelay {
             .collect();
         let sent_text = std::mem::take(&mut self.sent_text);
         let mut sent = sent_text.as_str();
-        // The rest of a text that was sent continues it; a new text stands by itself.
+        // The rest of a text that was sent continues it; a new text is separate.
         let mut continues = !sent.is_empty();
         for block in parsed
             .iter()
@@ -253,11 +252,11 @@ impl ReplyRelay {
         }
     }
 
-    /// Separates the text that follows from the one before.
+    /// Separates the next text from the one before.
     fn separate_text(&mut self, out: &mut String) {
         match self.to {
             Wire::Anthropic | Wire::Responses => self.close_text("completed", out),
-            // They have one text only.
+            // These wires have one text only.
             Wire::Chat | Wire::Ollama if self.has_text => self.send_text("\"\\n\"", out),
             _ => {}
         }
@@ -375,8 +374,8 @@ impl ReplyRelay {
     }
 
     fn send_end(&mut self, reply: &Reply, out: &mut String) {
-        // A reply with calls waits for their results, whatever its own stop reason. A word of
-        // its provider means nothing to a client of another.
+        // A reply with calls waits for their results, whatever its own stop reason. A provider's own word for it means
+        // nothing to a client of another.
         let stop = match &reply.stop {
             StopReason::End | StopReason::Other(_) if self.calls > 0 => &StopReason::Calls,
             StopReason::Other(_) => &StopReason::End,
@@ -517,7 +516,7 @@ fn unsent_text(text: &str, sent: &mut &str) -> String {
             *sent = "";
             quote(rest)
         }
-        // It was sent in another order.
+        // The part was sent in another order.
         None => "\"\"".to_owned(),
     }
 }

@@ -220,7 +220,7 @@ fn empty_item(item: Json<'_>) -> String {
                 .map(|_| (name, value)),
         );
     }
-    // It is known only at the end.
+    // The value is known only at the end.
     if text_member(item, "encrypted_content").is_some() {
         empty.push(("encrypted_content", "\"\""));
     }

@@ -56,9 +56,14 @@ fn is_asked(rest: &str) -> bool {
 
 /// Says whether the text around a name is more than other names of a list.
 fn says_something(line: &str, at: usize, length: usize, origin: LineOrigin) -> bool {
-    if origin == LineOrigin::StandIn && list_start(line).is_some_and(|start| at >= start) {
+    let list = (origin == LineOrigin::StandIn)
+        .then(|| list_start(line))
+        .flatten();
+    if list.is_some_and(|start| at >= start) {
         return false;
     }
+    // The names of a list say nothing about the file or command that they are listed for.
+    let line = &line[..list.unwrap_or(line.len())];
     let is_comma = |c: char| matches!(c, ',' | ';' | '·' | '|' | '、');
     let start = line[..at].rfind(is_comma).map_or(0, |comma| comma + 1);
     let end = line[at + length..]

@@ -1,4 +1,7 @@
-//! The command line: global options, the commands, and the parsers of their arguments.
+//! The command line: global options, the commands, and their arguments.
+
+mod parsers;
+mod task;
 
 use std::path::PathBuf;
 
@@ -6,8 +9,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use infold::show::RecallTarget;
 use infold_log::steer::Target;
 use infold_log::{EventId, Seq};
-use infold_store::{Durability, Metadata, Status};
+use infold_store::Durability;
 
+use self::parsers::{parse_event, parse_fraction, parse_point, parse_seq};
+pub use self::task::{NewArgs, TaskArg, TaskCommand};
 use crate::{
     ask, checkpoint, condense, config, count, enqueue, eval, export, fetch, fold, gain, import,
     layers, manage, mcp, models, provider, redact, run, search, serve, setup, state, tools, work,
@@ -252,164 +257,6 @@ impl CliCommand {
     }
 }
 
-/// A command of `infold task`.
-#[derive(Debug, Subcommand)]
-pub enum TaskCommand {
-    /// Create a task and print its id
-    New {
-        #[command(flatten)]
-        args: NewArgs,
-        /// The wire format of its messages: chat, responses, anthropic, gemini or ollama
-        #[arg(long)]
-        wire: Option<infold_wire::Wire>,
-    },
-    /// List tasks, newest activity first
-    List {
-        /// Only tasks with this status
-        #[arg(long)]
-        status: Option<Status>,
-        /// Only tasks of this user
-        #[arg(long)]
-        user: Option<String>,
-        /// Print only the short id and the title, separated by a tab
-        #[arg(long)]
-        ids: bool,
-    },
-    /// Show the details of a task
-    Show(TaskArg),
-    /// Append messages, all of them or none
-    Push {
-        /// The task
-        task: String,
-        /// The messages; - for standard input
-        #[arg(value_name = "FILE", default_value = "-")]
-        file: PathBuf,
-        /// An idempotency key: pushing the same messages with the same key again appends nothing
-        #[arg(long, value_name = "KEY")]
-        key: Option<String>,
-    },
-    /// Record a tool run; the record is read from standard input
-    Tool {
-        /// The task
-        task: String,
-    },
-    /// Mark a task completed
-    Complete {
-        /// The task
-        task: String,
-    },
-    /// Mark a task failed
-    Fail {
-        /// The task
-        task: String,
-        /// The reason
-        #[arg(long, value_name = "TEXT")]
-        error: String,
-    },
-    /// Set a task aside: no worker takes it until it is resumed
-    Pause {
-        /// The task
-        task: String,
-        /// The reason
-        #[arg(long, value_name = "TEXT", default_value = "paused by a person")]
-        reason: String,
-    },
-    /// Queue a task again that was paused
-    Resume {
-        /// The task
-        task: String,
-    },
-    /// End a task as failed, also one that is being carried out
-    Cancel {
-        /// The task
-        task: String,
-        /// The reason
-        #[arg(long, value_name = "TEXT", default_value = "cancelled by a person")]
-        reason: String,
-    },
-    /// Show figures of all tasks: what runs, counts, failures, minutes, tokens
-    Stats,
-    /// Permanently delete a task, running or not
-    Delete {
-        /// The task
-        task: String,
-        /// Also delete its forks
-        #[arg(long)]
-        with_forks: bool,
-        /// Do not ask for confirmation
-        #[arg(long, short)]
-        yes: bool,
-    },
-    /// Remove tasks that ended long ago, rows and directories
-    Clean {
-        /// The minimum age, such as 30d, 12h or 90m [default: the configured cleanup_days, else 30d]
-        #[arg(long, value_name = "AGE", value_parser = parse_age)]
-        older_than: Option<jiff::SignedDuration>,
-        /// Only list what would be removed
-        #[arg(long)]
-        dry_run: bool,
-    },
-}
-
-/// What a new task is for, and its model.
-#[derive(Debug, Args)]
-pub struct NewArgs {
-    /// Where it comes from, such as github
-    #[arg(long)]
-    pub source: Option<String>,
-    /// The owner of the repository
-    #[arg(long)]
-    pub owner: Option<String>,
-    /// The repository
-    #[arg(long)]
-    pub repo: Option<String>,
-    /// Its type at the source, such as issue
-    #[arg(long = "type", value_name = "TYPE")]
-    pub kind: Option<String>,
-    /// Its id at the source
-    #[arg(long)]
-    pub id: Option<String>,
-    /// The user it belongs to
-    #[arg(long)]
-    pub user: Option<String>,
-    /// The provider of its model
-    #[arg(long)]
-    pub provider: Option<String>,
-    /// Its model
-    #[arg(long)]
-    pub model: Option<String>,
-    /// The model's window, in tokens
-    #[arg(long, value_name = "TOKENS")]
-    pub context_length: Option<u64>,
-}
-
-impl NewArgs {
-    /// Returns the metadata of a task whose messages have the form of `wire`.
-    pub fn metadata(&self, wire: &str) -> Metadata {
-        Metadata {
-            task_source: self.source.clone(),
-            owner: self.owner.clone(),
-            repo: self.repo.clone(),
-            task_type: self.kind.clone(),
-            task_id: self.id.clone(),
-            user: self.user.clone(),
-            llm_provider: self.provider.clone(),
-            model: self.model.clone(),
-            context_length: self.context_length,
-            wire: Some(wire.to_owned()),
-            ..Metadata::default()
-        }
-    }
-}
-
-/// A task, by default the newest.
-#[derive(Debug, Args)]
-pub struct TaskArg {
-    /// The task
-    #[arg(default_value = "@")]
-    pub task: String,
-}
-
 /// A task at some point of its history.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
@@ -512,47 +359,4 @@ pub struct PinTarget {
     /// A text that every view includes
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
-}
-
-pub fn parse_point(text: &str) -> Result<Target, String> {
-    let target = match text.strip_prefix('e') {
-        Some(event) => event.parse().map(Target::Event),
-        None => text.parse().map(Target::Message),
-    };
-    target.map_err(|_| format!("`{text}` is neither a seq such as 32 nor an event such as e3"))
-}
-
-fn parse_seq(text: &str) -> Result<Seq, String> {
-    let seq = text.parse().ok().and_then(Seq::new);
-    seq.ok_or_else(|| format!("`{text}` is not a seq such as 32"))
-}
-
-fn parse_event(text: &str) -> Result<EventId, String> {
-    let number = text.strip_prefix('e').unwrap_or(text).parse().ok();
-    let id = number.and_then(EventId::new);
-    id.ok_or_else(|| format!("`{text}` is not an event such as e3"))
-}
-
-fn parse_fraction(text: &str) -> Result<f64, String> {
-    let number: Option<f64> = text.parse().ok();
-    let valid = number.filter(|number| *number > 0.0 && *number <= 1.0);
-    valid.ok_or_else(|| "must be more than 0 and at most 1".to_owned())
-}
-
-fn parse_age(text: &str) -> Result<jiff::SignedDuration, String> {
-    let parse = || {
-        let unit = text.chars().last()?;
-        let seconds = match unit {
-            'd' => 86_400,
-            'h' => 3_600,
-            'm' => 60,
-            's' => 1,
-            _ => return None,
-        };
-        let count: i64 = text[..text.len() - 1].parse().ok()?;
-        count.checked_mul(seconds).filter(|total| *total >= 0)
-    };
-    let seconds =
-        parse().ok_or_else(|| format!("`{text}` is not an age such as 30d, 12h, 90m or 10s"))?;
-    Ok(jiff::SignedDuration::from_secs(seconds))
 }

@@ -45,24 +45,24 @@ fn a_table_says_what_each_strategy_came_to() {
     $ infold eval long.jsonl --window 4k --strategy infold,truncate
     long.jsonl: 1 session, 121 messages
     strategy  requests  tokens sent  cached  folds     cost            recall  reachable
-    infold          60      102,505  87.7 %      4  $0.0544  1.000 (40 of 40)  100.0 %
+    infold          60      101,428  87.9 %      4  $0.0536  1.000 (40 of 40)  100.0 %
     truncate        60      105,686  88.1 %      4  $0.0548   0.000 (0 of 32)  100.0 %
 
     strategy  passes  window used after  prefix breaks  lost references  lost words
-    infold         4             35.4 %              4              0.0  0.0
+    infold         4             34.8 %              4              0.0  0.0
     truncate       4             37.7 %              4             53.3  26.7
 
     Summaries of `infold` against others of the same size in their place
     stand-in    folds  tokens  wanted  kept  recall  words  pairs  per 1,000  extractive
-    extractive      4   3,440      40    40   1.000  1.000  1.000       11.6
-    truncation      4   3,418      40    12   0.300  0.500  0.000        3.5  × 3.3
-    prose           4   1,528      40    20   0.500  1.000  1.000       13.1  × 0.9
-    bm25            4   2,404      40    40   1.000  1.000  1.000       16.6  × 0.7
-    lexrank         4   1,469      40    20   0.500  1.000  1.000       13.6  × 0.9
-    requests        4     197      40     0   0.000  0.000  0.000        0.0  –
-    frequent        4     942      40    40   1.000  0.000  0.000       42.5  × 0.3
-    names           4     942      40    40   1.000  0.000  0.000       42.5  × 0.3
-    oracle          4     684      40    40   1.000  1.000  1.000       58.5  × 0.2
+    extractive      4   3,375      40    40   1.000  1.000  1.000       11.9
+    truncation      4   3,356      40    10   0.250  0.480  0.000        3.0  × 4.0
+    prose           4   1,573      40    20   0.500  1.000  1.000       12.7  × 0.9
+    bm25            4   2,473      40    40   1.000  1.000  1.000       16.2  × 0.7
+    lexrank         4   1,512      40    20   0.500  1.000  1.000       13.2  × 0.9
+    requests        4     203      40     0   0.000  0.000  0.000        0.0  –
+    frequent        4     974      40    40   1.000  0.000  0.000       41.1  × 0.3
+    names           4     974      40    40   1.000  0.000  0.000       41.1  × 0.3
+    oracle          4     680      40    40   1.000  1.000  1.000       58.8  × 0.2
 
     Cost at the prices of claude-sonnet-5-5: $2 a million tokens, $0.1 cached, $2.5 written to the cache, $10 for output
     ! cached: what repeats the start of the request before, byte for byte

@@ -56,8 +56,8 @@ fn a_transcript_is_folded_to_fit_and_the_story_told() {
     ! read      266 messages as openai, 28,805 tokens
     !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒██
     !           █ kept 988   ▒ condensed 27,817
-    ! condensed 2..255 (254 messages): 28,805 → 2,626 tokens, by extractive
-    ! view      2,626 tokens; a window of 8,000 has room for 5,200
+    ! condensed 2..255 (254 messages): 28,805 → 2,594 tokens, by extractive
+    ! view      2,594 tokens; a window of 8,000 has room for 5,200
     ");
     let view = view(&home, "fold session.jsonl --window 8k");
     assert_eq!(view[0]["content"], "fix the build in src/parser.rs");
@@ -271,8 +271,8 @@ fn odd_conversations_are_folded_all_the_same() {
     ! read      400 messages as openai, 12,800 tokens
     !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███
     !           █ kept 576   ▒ condensed 12,224
-    ! condensed 1..382 (382 messages): 12,800 → 1,691 tokens, by extractive
-    ! view      1,691 tokens; a window of 4,000 has room for 2,600
+    ! condensed 1..382 (382 messages): 12,800 → 1,673 tokens, by extractive
+    ! view      1,673 tokens; a window of 4,000 has room for 2,600
     ! read      900 messages as openai, 13,500 tokens
     !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███
     !           █ kept 600   ▒ condensed 12,900
@@ -325,36 +325,36 @@ fn a_task_is_managed_step_by_step() {
         );
     insta::assert_snapshot!(told, @r#"
     $ infold manage T1 --dry-run
-    condensed 2..255 (254 messages): 28,805 → 2,626 tokens, by extractive
-    view      28,805 → 2,626 tokens
+    condensed 2..255 (254 messages): 28,805 → 2,594 tokens, by extractive
+    view      28,805 → 2,594 tokens
     $ infold manage T1
     ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒██
     █ kept 988   ▒ condensed 27,817
-    condensed 2..255 (254 messages): 28,805 → 2,626 tokens, by extractive
-    view      28,805 → 2,626 tokens
+    condensed 2..255 (254 messages): 28,805 → 2,594 tokens, by extractive
+    view      28,805 → 2,594 tokens
     undo: infold undo t1······
     $ infold manage T1
-    nothing folded: the view is below the threshold; view 2,626 tokens
+    nothing folded: the view is below the threshold; view 2,594 tokens
     $ infold folds T1 --json
-    {"fold":"e121","from":2,"kind":"summary","original_tokens":27817,"status":"active","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":255,"tokens":1638}
+    {"fold":"e121","from":2,"kind":"summary","original_tokens":27817,"status":"active","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":255,"tokens":1606}
     $ infold undo T1
-    undid e121; view 2,626 → 28,805 tokens (redo: infold redo t1······)
+    undid e121; view 2,594 → 28,805 tokens (redo: infold redo t1······)
     $ infold manage T1 --window 100k
     nothing folded: the view is below the threshold; view 28,805 tokens
     $ infold manage T1 --window 100k --force
     ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███████████████████████████
     █ kept 12,269   ▒ condensed 16,536
-    condensed 2..151 (150 messages): 28,805 → 14,299 tokens, by extractive
-    view      28,805 → 14,299 tokens
+    condensed 2..151 (150 messages): 28,805 → 14,161 tokens, by extractive
+    view      28,805 → 14,161 tokens
     undo: infold undo t1······
     $ infold manage T1 --window 100k --force --json
-    {"due":"forced","fits":true,"outcome":"condensed","steps":[{"did":"condensed","folds":["e126"],"hidden":236,"span":"2..237","summarizer":"extractive","tokens_after":6043,"tokens_before":14299}],"target":9298,"tokens_after":6043,"tokens_before":14299}
+    {"due":"forced","fits":true,"outcome":"condensed","steps":[{"did":"condensed","folds":["e126"],"hidden":236,"span":"2..237","summarizer":"extractive","tokens_after":5827,"tokens_before":14161}],"target":9208,"tokens_after":5827,"tokens_before":14161}
     $ infold manage T1 --window 200
     ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
     █ kept 17   ░ hidden 28,788
-    masked    12 parts of 239..263: 6,043 → 3,835 tokens
-    truncated 2..265 (264 messages): 3,835 → 47 tokens
-    view      6,043 → 47 tokens
+    masked    12 parts of 239..263: 5,827 → 3,619 tokens
+    truncated 2..265 (264 messages): 3,619 → 47 tokens
+    view      5,827 → 47 tokens
     undo: infold undo t1······
     $ infold verify T1
     T1  ok
@@ -380,7 +380,7 @@ fn a_fold_is_looked_at_before_it_is_made() {
       7        tool   line 2 of the output mentions value_2 line 2 of the output mentions value_2 line…
       8        model  look at part 3 · calls read_file(src/part_3.rs)
       9        tool   line 3 of the output mentions value_3 line 3 of the output mentions value_3 line…
-    + enters   166 tokens, by extractive
+    + enters   159 tokens, by extractive
       ## Decisions and findings
       - [8] look at part 3
 
@@ -388,15 +388,15 @@ fn a_fold_is_looked_at_before_it_is_made() {
       - src/part_3.rs [8]: value_3
       - src/part_2.rs [6]: value_2
       - src/part_1.rs [4]: value_1
-      - src/part_0.rs [2]
+      - src/part_0.rs [2]: value_0
 
-      ## Open work
-      - Last said [8] "look at part 3"
+      ## Also said
+      - [6] look at part 2
 
       ## Recall
       [n] is message n. Nothing is lost: the log keeps all of messages 2..9 in full, word for word. After → stands the message that says otherwise.
-      view     852 → 746 tokens
-      cost     $0.0000 for the summary; the next request, uncached: $0.0021 → $0.0019
+      view     852 → 739 tokens
+      cost     $0.0000 for the summary; the next request, uncached: $0.0021 → $0.0018
     nothing was changed
     "#);
     home.file("mine.md", "what I would say");

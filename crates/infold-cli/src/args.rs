@@ -12,7 +12,7 @@ use infold_log::{EventId, Seq};
 use infold_store::Durability;
 
 use self::parsers::{parse_event, parse_fraction, parse_point, parse_seq};
-pub use self::task::{NewArgs, TaskArg, TaskCommand};
+pub use self::task::{NewArgs, TaskCommand};
 use crate::{
     ask, checkpoint, condense, config, count, enqueue, eval, export, fetch, fold, gain, import,
     layers, manage, mcp, models, provider, redact, run, search, serve, setup, state, tools, work,

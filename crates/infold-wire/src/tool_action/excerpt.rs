@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 use crate::{Json, JsonKind};
+
+/// The most bytes that a cut is moved to keep a word whole.
+const MAX_WORD_BYTES: usize = 256;
 
 /// Returns a string's text; of a long one its front and its end, with a line `…` between.
 ///
@@ -18,10 +21,10 @@ pub fn excerpt(json: Json<'_>, front: usize, back: usize) -> Option<Cow<'_, str>
     if inner.len() <= front + back {
         return Some(decode(inner));
     }
-    let head = boundary(inner, front);
+    let head = word_end(inner, front);
     // A space is never part of an escape or of a longer character.
     let tail = inner.len() - back;
-    let space = memchr(b' ', &inner[tail..][..back.min(256)]);
+    let space = memchr(b' ', &inner[tail..][..back.min(MAX_WORD_BYTES)]);
     let tail = space.map_or_else(|| boundary(inner, tail), |space| tail + space + 1);
     let mut out = decode(&inner[..head]).into_owned();
     out.push_str("\n…\n");
@@ -35,10 +38,17 @@ pub fn raw_excerpt(json: Json<'_>, front: usize, back: usize) -> Cow<'_, str> {
     if bytes.len() <= front + back {
         return String::from_utf8_lossy(bytes);
     }
-    let head = &bytes[..boundary(bytes, front)];
+    let head = &bytes[..word_end(bytes, front)];
     let tail = &bytes[boundary(bytes, bytes.len() - back)..];
     let [head, tail] = [head, tail].map(String::from_utf8_lossy);
     Cow::Owned(format!("{head}\n…\n{tail}"))
+}
+
+/// Returns the end of the last whole word before `at`, so that no part of a name is taken for a name.
+fn word_end(bytes: &[u8], at: usize) -> usize {
+    let from = at.saturating_sub(MAX_WORD_BYTES);
+    let space = memrchr(b' ', &bytes[from..at]);
+    space.map_or_else(|| boundary(bytes, at), |space| from + space)
 }
 
 /// Returns the start of the character at `at`.
@@ -128,5 +138,20 @@ mod tests {
         }
         assert_eq!(of(text, 2, 8), "ab\n…\nthe end");
         assert_eq!(of(text, 2, 0), "ab\n…\n");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_words() {
+        let words = "SessionState ".repeat(40);
+        for front in 20..60 {
+            let text = of(&format!("\"{words}\""), front, 30);
+            let names: Vec<&str> = text.split_whitespace().collect();
+            assert!(
+                names
+                    .iter()
+                    .all(|name| ["SessionState", "…"].contains(name)),
+                "{text}"
+            );
+        }
     }
 }

@@ -47,10 +47,10 @@ impl RestorePlan {
             match now.files.get(path) {
                 // Files and executables with the same contents differ in their mode only. A link that becomes a file,
                 // or a file that becomes a link, is written again, even with the same contents.
-                Some(there)
-                    if there.id == file.id && there.kind.is_link() == file.kind.is_link() =>
+                Some(current)
+                    if current.id == file.id && current.kind.is_link() == file.kind.is_link() =>
                 {
-                    if there.mode != file.mode && !file.kind.is_link() {
+                    if current.mode != file.mode && !file.kind.is_link() {
                         plan.file_modes.push((path.clone(), file.mode));
                     }
                 }
@@ -72,7 +72,9 @@ impl RestorePlan {
         }
         for (path, mode) in &target.directories {
             match now.directories.get(path) {
-                Some(there) if there == mode && mode & OWNER_PERMISSIONS == OWNER_PERMISSIONS => {
+                Some(current)
+                    if current == mode && mode & OWNER_PERMISSIONS == OWNER_PERMISSIONS =>
+                {
                     continue;
                 }
                 Some(_) => {}

@@ -199,7 +199,8 @@ impl<'a> Builder<'a> {
                 let line = line(field, index, item, false);
                 let relevance = scores.as_ref().and_then(|scores| scores[index]);
                 let is_ranked = request.ranked.contains(&field) && !goal.is_empty();
-                let is_out = is_ranked && relevance.is_some_and(|one| one < request.min_relevance);
+                let is_irrelevant =
+                    is_ranked && relevance.is_some_and(|one| one < request.min_relevance);
                 candidates.push(Candidate {
                     field,
                     index,
@@ -207,7 +208,7 @@ impl<'a> Builder<'a> {
                     tokens: count(Encoding::O200k, &line),
                     condensed: None,
                     relevance,
-                    verdict: is_out.then_some(Verdict::Irrelevant),
+                    verdict: is_irrelevant.then_some(Verdict::Irrelevant),
                 });
             }
         }
@@ -263,6 +264,7 @@ impl<'a> Builder<'a> {
     fn take_shares(&mut self) {
         let limit = self.request.limit();
         let share = |part: DocumentPart| limit * self.request.shares.percent(part) / 100;
+        // What the critical parts leave of their shares goes to those of high priority, and on from each to the next.
         let critical: u64 = share(DocumentPart::System) + share(DocumentPart::Task);
         let mut unused = critical.saturating_sub(limit - self.left);
         for part in DocumentPart::ALL {
@@ -332,13 +334,14 @@ impl<'a> Builder<'a> {
             };
             let candidate = &self.candidates[at];
             let (item, before) = (candidate.item, candidate.tokens);
-            let around = LayerItem {
+            let empty = LayerItem {
                 text: String::new(),
                 ..item.clone()
             };
             let (field, index) = (candidate.field, candidate.index);
-            let around = count(Encoding::O200k, &line(field, index, &around, true));
-            let room = (self.left + before).saturating_sub(around);
+            // The tokens of the line without its text.
+            let overhead = count(Encoding::O200k, &line(field, index, &empty, true));
+            let room = (self.left + before).saturating_sub(overhead);
             let Some(text) = (self.request.condense)(&item.text, room) else {
                 continue;
             };
@@ -381,10 +384,11 @@ impl<'a> Builder<'a> {
         };
         let (field, index, from) = (candidate.field, candidate.index, candidate.tokens);
         let item = candidate.item;
-        let around = count(Encoding::O200k, &line(field, index, &empty, true));
-        let around = around + self.cost(at) - from;
+        // The tokens of the line without its text, and of the elements that it opens.
+        let overhead = count(Encoding::O200k, &line(field, index, &empty, true));
+        let overhead = overhead + self.cost(at) - from;
         let budget = room
-            .checked_sub(around)
+            .checked_sub(overhead)
             .filter(|budget| *budget >= MIN_CONDENSED_TOKENS)?;
         let text = (self.request.condense)(&item.text, budget)?;
         if text.trim().is_empty() {

@@ -146,7 +146,7 @@ impl Shown {
             .map(|((seq, part), mask)| (*seq, *part, *mask))
     }
 
-    /// Returns the number of entries of all collections, which measures its memory.
+    /// Returns the number of entries of all collections: the size of a snapshot of it.
     pub fn nodes(&self) -> u64 {
         let item = |item: &Item| match item {
             Item::Run(_) => 1,

@@ -117,7 +117,7 @@ pub(crate) fn join_parts(mut parts: Vec<BodyPart>) -> Option<reqwest::Body> {
 }
 
 /// How much of a file is read at once: enough to read at the speed of the disk, and little enough to have three chunks
-/// in memory, one that is read, one that waits and one that is sent.
+/// in memory, one that is read ahead and those that are not sent yet.
 const CHUNK_BYTES: u64 = 512 << 10;
 
 /// A body of known length that reads one chunk of a file ahead while another is sent.
@@ -177,7 +177,7 @@ impl http_body::Body for PartsBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        // At the first call nothing has been read ahead; nor after a part in memory.
+        // At the first call nothing has been read ahead.
         if self.reading.is_none() {
             self.read_ahead();
         }

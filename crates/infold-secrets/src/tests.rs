@@ -9,8 +9,8 @@ use canary::canary;
 use super::*;
 use crate::rule::RuleSet;
 
-/// Replaces the secrets of a text by markers. Repeats the search, because a replaced secret may have hidden another one
-/// that overlaps with it.
+/// Replaces the secrets of a text by markers. Repeats the search, because some texts match a rule only after another
+/// secret in them was replaced.
 fn redact(text: &str) -> Option<String> {
     let mut changed: Option<String> = None;
     for _ in 0..4 {

@@ -75,16 +75,16 @@ impl Upstreams {
             let api = api(wire);
             let flag = named.iter().rev().find(|(of, _)| canonical_api(of) == api);
             let flag = flag.map(|(_, to)| *to).or(for_all_apis);
-            let set = config.serve.upstreams.iter().find(|(of, _)| *of == api);
-            let set = set.map(|(_, set)| set.value.as_str());
+            let configured = config.serve.upstreams.iter().find(|(of, _)| *of == api);
+            let configured = configured.map(|(_, set)| set.value.as_str());
             // A provider named on the command line takes precedence over the configuration.
             let by_name = chosen.as_ref().and_then(|one| provider_for_api(one, api));
-            let (first, second) = if provider.is_some() {
-                (by_name, set)
+            let (by_name, configured) = if provider.is_some() {
+                (by_name, configured)
             } else {
-                (None, set)
+                (None, configured)
             };
-            let provider = match (flag, first, second) {
+            let provider = match (flag, by_name, configured) {
                 (Some(to), ..) | (None, None, Some(to)) => upstream(config, api, to)?,
                 (None, Some(provider), _) => provider,
                 (None, None, None) => default_provider(config, api),

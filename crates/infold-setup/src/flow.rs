@@ -27,7 +27,7 @@ pub(crate) fn insert(
     let NodeKind::Map(members, _) = &map.kind else {
         return Around::default();
     };
-    let end = line_end(text);
+    let newline = line_end(text);
     let Some(last) = members.last() else {
         return insert_first(text, map, &outer, &format!("{key}"), value, patch);
     };
@@ -47,7 +47,7 @@ pub(crate) fn insert(
             behind
         };
         let inner = indent(text, last.start).to_owned();
-        (at, format!("{end}{inner}"), Some(inner))
+        (at, format!("{newline}{inner}"), Some(inner))
     } else {
         (behind, " ".to_owned(), None)
     };
@@ -58,7 +58,7 @@ pub(crate) fn insert(
         value,
         inner.as_deref(),
         unit.as_deref().unwrap_or("  "),
-        end,
+        newline,
     );
     let suffix = if comma.is_some() { "," } else { "" };
     if comma.is_none() {
@@ -80,20 +80,20 @@ fn insert_first(
     value: &Value,
     patch: &mut Patch,
 ) -> Around {
-    let end = line_end(text);
+    let newline = line_end(text);
     let closing_bracket = map.span.end - 1;
     // The member is put behind comments in the empty mapping.
     let inside = &text[map.span.start + 1..closing_bracket];
     let at = map.span.start + 1 + inside.trim_end().len();
     let unit = if outer.contains('\t') { "\t" } else { "  " };
     let inner = format!("{outer}{unit}");
-    let prefix = format!("{end}{inner}");
+    let prefix = format!("{newline}{inner}");
     let suffix = if text[at..closing_bracket].contains('\n') {
         String::new()
     } else {
-        format!("{end}{outer}")
+        format!("{newline}{outer}")
     };
-    let body = render(value, Some(&inner), unit, end);
+    let body = render(value, Some(&inner), unit, newline);
     patch.insert(at, format!("{prefix}{key}: {body}{suffix}"));
     Around { prefix, suffix }
 }

@@ -90,8 +90,8 @@ pub fn built_in_category(name: &str) -> Option<&'static str> {
     if is_control || is_own(name, &plain) {
         return Some(CONTROL);
     }
-    // The table, which lists tools of servers, takes precedence over `tool_kind`, which takes a tool with a name such as
-    // `move` for one that acts on files, whoever offers it.
+    // The table, which lists tools of servers, takes precedence over `tool_kind`, which takes every tool with a name
+    // such as `move` for one that acts on files.
     let listed = WELL_KNOWN.iter().find_map(|(category, names)| {
         let mut names = names.split_ascii_whitespace();
         names.any(|known| known == plain).then_some(*category)

@@ -1,4 +1,4 @@
-//! Folds messages without storing them.
+//! The function `fold`: folds messages in a temporary task, without storing them.
 
 use std::io::Cursor;
 
@@ -28,21 +28,23 @@ pub fn fold<'py>(
     Ok((PyBytes::new(py, &view), outcome.to_string()))
 }
 
+/// Folds a transcript, and returns the view as a JSON array and a description of the result.
 fn fold_transcript(
     text: &[u8],
     options: &FoldKeywords,
     format: Option<&str>,
 ) -> Result<(Vec<u8>, Value), BindingError> {
+    // `raised` has the exception of a summarizer that is a Python function, if it raised one.
     let (mut setup, raised) = options.setup(KnownModel::default(), true)?;
     let format = format.map(str::parse::<TranscriptFormat>).transpose();
     let format = format.map_err(BindingError::usage)?;
     let mut task = Scratch::new()?;
     let mut count = 0;
-    // An empty list of messages is of no format.
+    // An empty transcript has no format to detect; its view is empty.
     let format = if text.is_empty() {
         format
     } else {
-        Some(read(text, format, &mut task, &mut count)?)
+        Some(read_transcript(text, format, &mut task, &mut count)?)
     };
     let outcome = manage(
         task.writer()?,
@@ -58,8 +60,8 @@ fn fold_transcript(
     Ok((render(task.log())?, object))
 }
 
-/// Reads a transcript into a task, and returns its format.
-fn read(
+/// Reads the messages of a transcript into a task, adds their number to `count`, and returns the format.
+fn read_transcript(
     text: &[u8],
     format: Option<TranscriptFormat>,
     task: &mut Scratch,
@@ -77,7 +79,7 @@ fn read(
                     return Err(BindingError::usage("these are several conversations")
                         .hint("fold them one at a time"));
                 }
-                // The agent's own folds are ignored: all messages are there.
+                // The agent's own folds are ignored: the transcript still has the messages that they hide.
                 TranscriptEntry::Next
                 | TranscriptEntry::Compaction { .. }
                 | TranscriptEntry::Fold { .. } => {}

@@ -83,14 +83,14 @@ impl Task {
         lines: &[u8],
         key: Option<&str>,
     ) -> PyResult<Option<(u64, u64)>> {
-        let span = py.detach(|| self.push(lines, key))?;
+        let span = py.detach(|| self.append_lines(lines, key))?;
         Ok(span.map(|span| (span.from().get(), span.to().get())))
     }
 
     /// Returns the view, a JSON array of messages.
     fn view<'py>(&self, py: Python<'py>, at: Option<&str>) -> PyResult<Bound<'py, PyBytes>> {
         let view = py.detach(|| {
-            let at = at.map(target).transpose()?;
+            let at = at.map(parse_target).transpose()?;
             let snapshot = LogSnapshot::new(self.log()?, at)?;
             render_view(&snapshot.log, &snapshot.view()?)
         })?;
@@ -185,7 +185,7 @@ impl Task {
         &self,
         act: impl FnOnce(&mut Writer) -> Result<T, BindingError>,
     ) -> Result<T, BindingError> {
-        let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let token = std::env::var("INFOLD_TOKEN").ok();
         let (mut writer, _) = acquire_task(token.as_deref(), || self.contexts.write(self.id))?;
         let done = act(&mut writer);
@@ -194,7 +194,8 @@ impl Task {
         done
     }
 
-    fn push(&self, lines: &[u8], key: Option<&str>) -> Result<Option<Span>, BindingError> {
+    /// Appends messages, all or none. A `key` makes it safe to repeat: messages with the same key are stored once.
+    fn append_lines(&self, lines: &[u8], key: Option<&str>) -> Result<Option<Span>, BindingError> {
         let mut digest = ContentDigest::default();
         // All messages are checked before the first is stored.
         let mut checked = Incoming::new(lines);
@@ -235,8 +236,10 @@ impl Task {
         })
     }
 
+    /// Folds as far as the window requires.
     fn fold_to_fit(&self, options: &FoldKeywords) -> Result<Value, BindingError> {
         self.write(|writer| {
+            // `raised` has the exception of a summarizer that is a Python function, if it raised one.
             let (mut setup, raised) = options.setup(self.model(writer.log())?, true)?;
             let outcome = manage(writer, &setup.aim, &mut *setup.summarizer, &setup.hooks);
             let outcome =
@@ -247,6 +250,7 @@ impl Task {
         })
     }
 
+    /// Folds a range behind a summary, which is `text` or is made by the summarizer.
     fn fold_range(
         &self,
         range: Option<&str>,
@@ -282,8 +286,9 @@ impl Task {
 }
 
 impl TaskMetadata {
+    /// Converts it to the metadata of a log.
     fn metadata(&self) -> Result<Metadata, BindingError> {
-        // Tasks of the chat form have always been called so.
+        // `openai` is the name that metadata has for the wire chat.
         let wire = match self.wire.as_str() {
             "openai" => "openai",
             other => other.parse::<Wire>().map_err(BindingError::usage)?.name(),
@@ -302,10 +307,12 @@ impl TaskMetadata {
     }
 }
 
+/// Opens a contexts directory; `redact` replaces secrets before they reach the disk.
 fn open_contexts(path: &str, redact: bool) -> Contexts {
     Contexts::new(path, Durability::Turn).redacting(redact)
 }
 
+/// Returns the result of a step as JSON.
 fn step_json(taken: StepResult) -> Value {
     let mut object = taken.json;
     object["text"] = taken.text.into();
@@ -315,14 +322,17 @@ fn step_json(taken: StepResult) -> Value {
     object
 }
 
-fn target(text: &str) -> Result<Target, BindingError> {
+/// Parses a target: a message, an event or a time.
+fn parse_target(text: &str) -> Result<Target, BindingError> {
     step::target(text).map_err(BindingError::usage)
 }
 
+/// Parses a step from its verb and its target.
 fn read_step(verb: &str, given: Option<&str>) -> Result<Step, BindingError> {
-    let named = || given.ok_or_else(|| BindingError::usage(format!("{verb} needs a target")));
+    let required_target =
+        || given.ok_or_else(|| BindingError::usage(format!("{verb} needs a target")));
     let rewind = |side| {
-        let target = target(named()?)?;
+        let target = parse_target(required_target()?)?;
         if matches!(target, Target::Time(time) if time > now()) {
             return Err(BindingError::usage("that time is in the future"));
         }
@@ -344,9 +354,9 @@ fn read_step(verb: &str, given: Option<&str>) -> Result<Step, BindingError> {
         "rewind-to" => rewind(Side::To)?,
         "rewind-before" => rewind(Side::Before)?,
         "note" => Step::Note {
-            text: named()?.to_owned(),
+            text: required_target()?.to_owned(),
         },
-        "unfold" | "pin" | "unpin" => match (verb, target(named()?)?) {
+        "unfold" | "pin" | "unpin" => match (verb, parse_target(required_target()?)?) {
             ("unfold", Target::Event(id)) => Step::Unfold { fold: event(id)? },
             ("pin", Target::Message(number)) => Step::Pin { seq: seq(number)? },
             ("unpin", Target::Message(number)) => Step::Unpin {

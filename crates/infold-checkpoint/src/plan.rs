@@ -12,24 +12,26 @@ use crate::workspace::ancestors;
 pub(crate) struct RestorePlan {
     /// Files and links that the target does not have.
     pub removed: Vec<Vec<u8>>,
-    /// Directories that the target does not have, those below first. They are removed if they are empty.
+    /// Directories that the target does not have, the deepest first. Each is removed only if it is empty by then: it
+    /// may contain ignored files, which stay.
     pub removed_directories: Vec<Vec<u8>>,
-    /// Directories that are missing, those above first.
+    /// Directories to create, parents before children.
     pub made_directories: Vec<Vec<u8>>,
-    /// Files and links with other contents.
+    /// Files and links that are missing or have other contents now.
     pub written: Vec<(Vec<u8>, SnapshotFile)>,
     /// Files of which only the permissions differ.
     pub file_modes: Vec<(Vec<u8>, u32)>,
-    /// Directories of which the permissions are to be as they are here, those below first.
+    /// Directories and the permissions that they get at the end, the deepest first: a parent that becomes read-only
+    /// earlier would block access to its children.
     pub directory_modes: Vec<(Vec<u8>, u32)>,
 }
 
-/// The permissions without which a directory's entries cannot be changed.
-const OWNER: u32 = 0o700;
+/// The permissions that the owner of a directory needs to change its entries (`rwx`).
+const OWNER_PERMISSIONS: u32 = 0o700;
 
 impl RestorePlan {
-    /// Plans how `now` becomes `target`. `is_ignored` returns whether the restored ignore rules of the target
-    /// leave a path out.
+    /// Plans how `now` becomes `target`. `is_ignored` takes a path and whether it is a directory, and returns whether
+    /// the ignore rules of the target exclude the path.
     pub fn new(
         now: &SnapshotListing,
         target: &SnapshotListing,
@@ -43,10 +45,12 @@ impl RestorePlan {
         }
         for (path, file) in &target.files {
             match now.files.get(path) {
-                Some(there)
-                    if there.id == file.id && there.kind.is_link() == file.kind.is_link() =>
+                // Files and executables with the same contents differ in their mode only. A link that becomes a file,
+                // or a file that becomes a link, is written again, even with the same contents.
+                Some(current)
+                    if current.id == file.id && current.kind.is_link() == file.kind.is_link() =>
                 {
-                    if there.mode != file.mode && !file.kind.is_link() {
+                    if current.mode != file.mode && !file.kind.is_link() {
                         plan.file_modes.push((path.clone(), file.mode));
                     }
                 }
@@ -60,14 +64,19 @@ impl RestorePlan {
             if is_removable(path, true, target, is_ignored) {
                 plan.removed_directories.push(path.clone());
             }
-            // A directory that stays may have been made writable.
-            if mode & OWNER != OWNER {
+            // While the plan is carried out, a directory without these permissions gets them. If this one is not empty
+            // and so stays, it gets its own permissions back.
+            if mode & OWNER_PERMISSIONS != OWNER_PERMISSIONS {
                 plan.directory_modes.push((path.clone(), *mode));
             }
         }
         for (path, mode) in &target.directories {
             match now.directories.get(path) {
-                Some(there) if there == mode && mode & OWNER == OWNER => continue,
+                Some(current)
+                    if current == mode && mode & OWNER_PERMISSIONS == OWNER_PERMISSIONS =>
+                {
+                    continue;
+                }
                 Some(_) => {}
                 None => plan.made_directories.push(path.clone()),
             }
@@ -81,9 +90,11 @@ impl RestorePlan {
     }
 }
 
-/// Returns whether a path that the target does not have is removed. It is if it is in the place of a path of
-/// the target; otherwise only if it was not ignored then, nor left out for another reason, nor is ignored by
-/// the rules of the target.
+/// Returns whether a path that the target does not have is removed.
+///
+/// A path that occupies the place of a path of the target is always removed. Any other path is removed only if the
+/// target would contain it had it existed then: not if the target's snapshot ignored it or left it out for another
+/// reason, nor if the ignore rules of the target match it.
 fn is_removable(
     path: &[u8],
     is_directory: bool,
@@ -96,6 +107,7 @@ fn is_removable(
     is_in_the_way || !target.spares(path) && !is_ignored(path, is_directory)
 }
 
+/// Returns the number of directories above a path.
 fn depth(path: &[u8]) -> usize {
     path.iter().filter(|byte| **byte == b'/').count()
 }

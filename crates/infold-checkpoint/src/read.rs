@@ -20,10 +20,12 @@ use crate::walk::WalkedFile;
 /// Reads the files of a workspace that are not known from the last snapshot.
 pub(crate) struct FileReader<'a, 'b> {
     pub git: &'a Git,
+    /// The last snapshot: a file that has not changed since is not read again.
     pub base: Option<&'b LastSnapshot>,
     pub max_file_bytes: u64,
-    /// Started when the first file is written.
+    /// The git import that stores new contents. Started by the first of them, because most snapshots have none.
     pub import: Option<Import<'a>>,
+    /// The files taken so far, by path.
     pub files: BTreeMap<Vec<u8>, WorkspaceFile>,
 }
 
@@ -32,37 +34,43 @@ pub(crate) struct FileReader<'a, 'b> {
 pub(crate) struct WorkspaceFile {
     pub kind: FileKind,
     pub content: EntryContent,
+    /// The metadata with which the next snapshot recognises the file as unchanged.
     pub known: KnownFile,
 }
 
 /// The result of one attempt to read a file.
 enum ReadAttempt {
     Read(WorkspaceFile),
-    /// The file changed meanwhile.
+    /// The file changed while it was read: read it again.
     Again,
+    /// The file no longer exists.
     Gone,
+    /// The file cannot be part of the snapshot, and its size, if known.
     LeftOut(LeftOutReason, Option<u64>),
 }
 
-/// How often a file is read that changes meanwhile.
-const ATTEMPTS: usize = 3;
+/// How often a file is read if it changes each time while it is read.
+const MAX_READ_ATTEMPTS: usize = 3;
 
-/// Files up to this size are read whole before anything is written, so that nothing has to be written in vain.
-const MAX_HELD_BYTES: u64 = 1 << 20;
+/// Files up to this size are read into memory before their contents are written to the import: contents that are known
+/// already, or that changed meanwhile, are then never written.
+const MAX_BUFFERED_BYTES: u64 = 1 << 20;
 
-const FILE: OFlags = OFlags::RDONLY
+/// How a file is opened. `NOFOLLOW` refuses a link that has replaced the file; `NONBLOCK` does not wait for the writer
+/// of a FIFO that has replaced it.
+const OPEN_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
 
 impl FileReader<'_, '_> {
-    /// Takes a file into the snapshot. Says why it is left out, if it is.
+    /// Adds a file to the snapshot. Returns the reason if it is left out instead.
     pub fn take(&mut self, file: &WalkedFile<'_>) -> Result<Option<LeftOutEntry>, CheckpointError> {
         if let Some(known) = self.known(file) {
             self.files.insert(file.path.to_owned(), known);
             return Ok(None);
         }
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_READ_ATTEMPTS {
             let attempt = match file.stat.kind() {
                 FileType::Symlink => self.read_link(file)?,
                 _ => self.read_file(file)?,
@@ -81,7 +89,7 @@ impl FileReader<'_, '_> {
         Ok(Some(LeftOutEntry { why, size: None }))
     }
 
-    /// Returns a file that is as it was at the last snapshot.
+    /// Returns a file without reading it, if its metadata proves that it is unchanged since the last snapshot.
     fn known(&self, file: &WalkedFile<'_>) -> Option<WorkspaceFile> {
         let base = self.base?;
         let known = base.files.get(file.path)?;
@@ -98,21 +106,22 @@ impl FileReader<'_, '_> {
 
     fn read_link(&mut self, file: &WalkedFile<'_>) -> Result<ReadAttempt, CheckpointError> {
         let now = SystemTime::now();
-        let stat = |error| attempt_of(error, None);
+        let failed = |error| attempt_of(error, None);
         let before = match statat(file.directory, file.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => FileStat::of(&found),
-            Err(error) => return Ok(stat(error)),
+            Err(error) => return Ok(failed(error)),
         };
         let target = match readlinkat(file.directory, file.name, Vec::new()) {
             Ok(target) => target.into_bytes(),
+            // The link has been replaced by something else.
             Err(Errno::INVAL) => return Ok(ReadAttempt::Again),
-            Err(error) => return Ok(stat(error)),
+            Err(error) => return Ok(failed(error)),
         };
         let after = statat(file.directory, file.name, AtFlags::SYMLINK_NOFOLLOW);
         if !after.is_ok_and(|after| FileStat::of(&after) == before) {
             return Ok(ReadAttempt::Again);
         }
-        let read = self.keep(file, FileKind::Link, before, now, &target)?;
+        let read = self.store(file, FileKind::Link, before, now, &target)?;
         Ok(ReadAttempt::Read(read))
     }
 
@@ -121,10 +130,12 @@ impl FileReader<'_, '_> {
             let size = Some(file.stat.size);
             return Ok(ReadAttempt::LeftOut(LeftOutReason::TooLarge, size));
         }
-        let opened = match openat(file.directory, file.name, FILE, Mode::empty()) {
+        let opened = match openat(file.directory, file.name, OPEN_FLAGS, Mode::empty()) {
             Ok(opened) => opened,
             Err(error) => return Ok(attempt_of(error, Some(file.stat.size))),
         };
+        // The time is taken before the metadata. A later time could declare the metadata settled although the file
+        // changed once more within the same tick of the file system's clock.
         let now = SystemTime::now();
         let examine = || fstat(&opened).map(|stat| FileStat::of(&stat));
         let before = match examine() {
@@ -146,26 +157,28 @@ impl FileReader<'_, '_> {
             Err(error) => return Err(CheckpointError::io("opened again", "a file", error)),
         });
         let unreadable = ReadAttempt::LeftOut(LeftOutReason::Unreadable, Some(before.size));
-        if before.size <= MAX_HELD_BYTES {
+        if before.size <= MAX_BUFFERED_BYTES {
             let mut contents = Vec::new();
-            let limited = (&mut reader)
+            // One byte more than expected shows that the file grew.
+            let result = (&mut reader)
                 .take(before.size + 1)
                 .read_to_end(&mut contents);
-            if limited.is_err() {
+            if result.is_err() {
                 return Ok(unreadable);
             }
             if contents.len() as u64 != before.size || examine() != Ok(before) {
                 return Ok(ReadAttempt::Again);
             }
-            let read = self.keep(file, kind, before, now, &contents)?;
+            let read = self.store(file, kind, before, now, &contents)?;
             return Ok(ReadAttempt::Read(read));
         }
         let mut hasher = blake3::Hasher::new();
         let import = started(&mut self.import, self.git)?;
-        let mut seen = |bytes: &[u8]| {
+        let mut update_digest = |bytes: &[u8]| {
             hasher.update(bytes);
         };
-        let (mark, read) = import.blob_from(&mut reader, before.size, &mut seen)?;
+        let (mark, read) = import.blob_from(&mut reader, before.size, &mut update_digest)?;
+        // A blob that turns out to be of no use stays in the import, and no commit refers to it.
         match read {
             Err(_) => return Ok(unreadable),
             Ok(read) if read != before.size || examine() != Ok(before) => {
@@ -189,7 +202,10 @@ impl FileReader<'_, '_> {
         }))
     }
 
-    fn keep(
+    /// Stores the contents of a file, unless the last snapshot has them already.
+    ///
+    /// `stat` is the metadata before the contents were read, and `now` a time before that.
+    fn store(
         &mut self,
         file: &WalkedFile<'_>,
         kind: FileKind,
@@ -222,7 +238,7 @@ impl FileReader<'_, '_> {
     }
 }
 
-/// Returns the import, which is started if it is not yet.
+/// Returns the import, and starts it first if necessary.
 pub(crate) fn started<'a, 'b>(
     import: &'b mut Option<Import<'a>>,
     git: &'a Git,
@@ -233,10 +249,11 @@ pub(crate) fn started<'a, 'b>(
     }
 }
 
+/// Returns the result of an attempt that failed with a system error.
 fn attempt_of(error: Errno, size: Option<u64>) -> ReadAttempt {
     match error {
         Errno::NOENT => ReadAttempt::Gone,
-        // The file has been replaced by a link.
+        // The file has been replaced by a link, which `NOFOLLOW` refuses to open.
         Errno::LOOP => ReadAttempt::Again,
         _ => ReadAttempt::LeftOut(LeftOutReason::Unreadable, size),
     }

@@ -14,19 +14,20 @@ use crate::stat::FileStat;
 /// The directory of which snapshots are taken, opened.
 #[derive(Debug)]
 pub(crate) struct WorkspaceDir {
-    /// Without links.
+    /// The canonical path, without symbolic links.
     path: PathBuf,
     handle: OwnedFd,
 }
 
-/// How a directory is opened: links are not followed.
+/// How a directory is opened. Symbolic links are not followed: they could lead out of the workspace.
 pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
 impl WorkspaceDir {
-    /// Opens a workspace that checkpoints may be made of.
+    /// Opens a workspace. Refuses directories that must never be restored as a whole: the root, system directories, the
+    /// home directory and those above it, and the contexts directory, where infold keeps its own data.
     pub fn open(
         given: &Path,
         home: Option<&Path>,
@@ -55,7 +56,7 @@ impl WorkspaceDir {
         let is_system = ["/proc", "/sys", "/dev"]
             .iter()
             .any(|dir| path.starts_with(dir));
-        // Which is a directory for files all the same.
+        // `/dev/shm` is a file system for ordinary files.
         if is_system && !path.starts_with("/dev/shm") {
             return Err(refused(WorkspaceProblem::System));
         }
@@ -76,13 +77,13 @@ impl WorkspaceDir {
         Ok(WorkspaceDir { path, handle })
     }
 
-    /// Returns the metadata that identifies the directory of the contexts.
+    /// Returns the metadata of the contexts directory, by which a walk of the workspace recognises it.
     pub fn contexts_stat(contexts: &Path) -> Option<FileStat> {
         let stat = rustix::fs::stat(contexts).ok()?;
         Some(FileStat::of(&stat))
     }
 
-    /// Returns its path without links.
+    /// Returns the canonical path, without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -97,7 +98,9 @@ impl WorkspaceDir {
         Ok(FileStat::of(&stat))
     }
 
-    /// Opens a directory below, no link followed. The empty path is the workspace itself.
+    /// Opens a directory of the workspace. The empty path is the workspace itself.
+    ///
+    /// Each component is opened in turn: `NOFOLLOW` applies to the last component of a path only.
     pub fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let mut handle = openat(&self.handle, ".", DIRECTORY, Mode::empty())?;
         for name in components(path) {
@@ -106,7 +109,7 @@ impl WorkspaceDir {
         Ok(handle)
     }
 
-    /// Forces everything that was written onto the disk.
+    /// Flushes the writes of the whole file system to disk, on a best-effort basis.
     pub fn sync(&self) {
         #[cfg(target_os = "linux")]
         let _ = rustix::fs::syncfs(&self.handle);
@@ -114,25 +117,25 @@ impl WorkspaceDir {
         rustix::fs::sync();
     }
 
-    /// Returns a path below as the system knows it, for messages.
+    /// Returns the full path of a path of the workspace, for messages.
     pub fn display(&self, path: &[u8]) -> PathBuf {
         self.path.join(OsStr::from_bytes(path))
     }
 }
 
-/// Returns the name of the directory in which the checkpoints of a workspace are.
+/// Returns the name of the directory in which the checkpoints of a workspace are: a prefix of the digest of its path.
 pub(crate) fn key(path: &Path) -> String {
     let digest = blake3::hash(path.as_os_str().as_bytes());
     digest.to_hex()[..16].to_owned()
 }
 
-/// Returns the names of a path.
+/// Returns the components of a path.
 pub(crate) fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &OsStr> {
     let names = path.split(|byte| *byte == b'/');
     names.filter(|name| !name.is_empty()).map(OsStr::from_bytes)
 }
 
-/// Returns the directory of a path, which is empty at the top, and its last name.
+/// Returns the parent directory of a path, which is empty for an entry of the workspace itself, and the last component.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &OsStr) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => (&path[..slash], OsStr::from_bytes(&path[slash + 1..])),
@@ -140,7 +143,7 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &OsStr) {
     }
 }
 
-/// Returns the directories above a path, the nearest first, without the top.
+/// Returns the directories above a path, the nearest first, without the workspace itself.
 pub(crate) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = path.iter().enumerate().rev();
     slashes
@@ -148,7 +151,7 @@ pub(crate) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
         .map(|(slash, _)| &path[..slash])
 }
 
-/// Returns whether a path is in a directory.
+/// Returns whether a path is a directory or below it. The empty directory is the workspace, which contains every path.
 pub(crate) fn is_below(path: &[u8], directory: &[u8]) -> bool {
     path.strip_prefix(directory)
         .is_some_and(|rest| directory.is_empty() || rest.first() == Some(&b'/'))
@@ -165,7 +168,7 @@ pub(crate) fn join(directory: &[u8], name: &OsStr) -> Vec<u8> {
     path
 }
 
-/// Returns a path as bytes.
+/// Converts a path in bytes to a [`PathBuf`].
 pub(crate) fn to_path(path: &[u8]) -> PathBuf {
     OsString::from(OsStr::from_bytes(path)).into()
 }

@@ -1,4 +1,4 @@
-//! `infold fold`: folds transcripts without storing them.
+//! `infold fold`: folds transcripts in temporary tasks ([`Scratch`]), without storing them, and prints the views.
 
 use std::io::{BufRead, Seek};
 use std::path::Path;
@@ -48,7 +48,7 @@ pub struct FoldArgs {
 pub enum OutFormat {
     /// The format of the input.
     Same,
-    /// This one.
+    /// The given format.
     In(TranscriptFormat),
 }
 
@@ -71,6 +71,7 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Output) -> CliResult {
     let mut setup = options.setup(config, TaskModel::default(), ModelAccess::default(), json)?;
     let paths = args.inputs.paths(json)?;
     let mut conversations = 0;
+    // The error for the first conversation that a hook refused to fold although it does not fit.
     let mut veto = None;
     for path in &paths {
         if paths.len() > 1 {
@@ -79,15 +80,16 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Output) -> CliResult {
         }
         let in_file = in_file(&paths, path);
         let folded = fold_file(path, args, &mut setup, conversations, out).map_err(&in_file)?;
-        conversations = folded.0;
-        veto = veto.or(folded.1.map(in_file));
+        let (total, refused) = folded;
+        conversations = total;
+        veto = veto.or(refused.map(in_file));
     }
     // All views are printed before the command fails.
     veto.map_or(Ok(()), Err)
 }
 
-/// Folds all conversations of a file. Returns the number of conversations so far, and an error if a hook refused to
-/// fold one that does not fit.
+/// Folds all conversations of a file. `conversations` counts those of earlier files. Returns the count with those of
+/// this file, and an error if a hook refused to fold one that does not fit.
 fn fold_file(
     path: &Path,
     args: &FoldArgs,
@@ -104,9 +106,9 @@ fn fold_file(
     folder.conversations = conversations;
     let mut task = Scratch::new()?;
     let mut messages = 0;
-    while let Some(piece) = transcript.next_chunk()? {
-        progress.advance(piece.raw.len() as u64);
-        for entry in piece.entries {
+    while let Some(chunk) = transcript.next_chunk()? {
+        progress.advance(chunk.raw.len() as u64);
+        for entry in chunk.entries {
             match entry {
                 TranscriptEntry::Message { text, time } => {
                     task.push_at_time(text, time)?;
@@ -118,7 +120,7 @@ fn fold_file(
                     task = Scratch::new()?;
                     messages = 0;
                 }
-                // The agent's own folds are ignored: all messages are there.
+                // The agent's own folds are ignored: the transcript still has the messages that they hide.
                 TranscriptEntry::Next
                 | TranscriptEntry::Compaction { .. }
                 | TranscriptEntry::Fold { .. } => {}
@@ -145,6 +147,7 @@ struct ConversationFolder<'a> {
     layout: TranscriptLayout,
     session: AgentSession,
     json: bool,
+    /// The number of conversations so far, of earlier files too.
     conversations: u64,
     /// The error for the first conversation that a hook refused to fold although it does not fit.
     veto: Option<CliError>,
@@ -163,6 +166,7 @@ impl<'a> ConversationFolder<'a> {
         }
     }
 
+    /// Folds one conversation, prints its view, and reports its folds; `read` is the time it took to read it.
     fn fold(
         &mut self,
         task: &mut Scratch,
@@ -184,6 +188,7 @@ impl<'a> ConversationFolder<'a> {
         self.report(task, &setup.aim.budget, setup.aim.factor, &outcome, times)
     }
 
+    /// Prints the view of a task on standard output.
     fn print_view(&self, task: &Scratch, out: &mut Output) -> CliResult {
         let log = task.log();
         let view = View::of(log.state().shown(), log)?;
@@ -196,18 +201,19 @@ impl<'a> ConversationFolder<'a> {
             // In JSON Lines only an empty line can separate conversations.
             out.raw(b"\n")?;
         }
-        let write = format
+        let writer = format
             .map(|(format, layout)| TranscriptWriter::new(format, layout))
             .transpose();
-        let write =
-            write.map_err(|error| CliError::usage(error).hint("use another --out-format"))?;
-        let mut write = write.map(|write| write.session(self.session.clone()));
+        let writer =
+            writer.map_err(|error| CliError::usage(error).hint("use another --out-format"))?;
+        let mut writer = writer.map(|writer| writer.session(self.session.clone()));
+        // `render` stops only at errors of the log; the first error of the output is returned after it.
         let mut failed = None;
         let mut bytes = Vec::new();
         log.render(&view, &mut |source, message| {
             bytes.clear();
-            if let Some(write) = &mut write {
-                if let Err(error) = write.message(message, recorded_at(log, source)?, &mut bytes) {
+            if let Some(writer) = &mut writer {
+                if let Err(error) = writer.message(message, recorded_at(log, source)?, &mut bytes) {
                     failed.get_or_insert(CliError::no(error));
                 }
             } else {
@@ -219,9 +225,9 @@ impl<'a> ConversationFolder<'a> {
             }
             Ok(())
         })?;
-        if let Some(write) = &mut write {
+        if let Some(writer) = &mut writer {
             bytes.clear();
-            write.finish(&mut bytes);
+            writer.finish(&mut bytes);
             out.raw(&bytes)?;
         }
         failed.map_or(Ok(()), Err)
@@ -284,6 +290,7 @@ impl<'a> ConversationFolder<'a> {
     }
 }
 
+/// Prints the text of each stand-in of the view on standard error.
 fn print_stand_ins(task: &Scratch) -> CliResult {
     let log = task.log();
     let view = View::of(log.state().shown(), log)?;
@@ -334,7 +341,7 @@ pub fn veto_error(outcome: &ManageOutcome, budget: &Budget) -> Option<CliError> 
     Some(CliError::no(text).hint(VETO_HINT))
 }
 
-/// Makes the error for a conversation that cannot be folded; `larger` names the flag that would help.
+/// Makes the error for a conversation that cannot be folded; `larger` is the flag that sets a larger window.
 pub fn cannot_fold(error: ManageError, larger: &str) -> CliError {
     let text = error.to_string();
     match error {

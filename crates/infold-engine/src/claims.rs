@@ -44,9 +44,9 @@ pub struct DroppedClaim {
     pub why: String,
 }
 
-/// The number of messages of the user that count as close together.
+/// A claim may be supported by this many consecutive messages of the user together.
 const NEAR_MESSAGES: usize = 3;
-/// The end of the assistant's last message, in bytes, that is remembered.
+/// How much of the end of the assistant's last message is remembered.
 const MAX_CONTEXT_BYTES: usize = 8 << 10;
 
 /// The claims of a summary, which are compared with the messages one by one, in order.
@@ -57,14 +57,14 @@ pub struct ClaimChecker<'a> {
     lines: Vec<SummaryLine>,
     /// The claims of each sentence of each line.
     claims: Vec<Vec<Vec<UserClaim>>>,
-    /// The last messages of the user.
+    /// The last messages of the user, at most one fewer than [`NEAR_MESSAGES`]: the current one is the last of them.
     recent: VecDeque<IndexedMessage>,
     /// The end of the assistant's last message.
     context: String,
 }
 
 impl<'a> ClaimChecker<'a> {
-    /// Finds the sentences of a summary about the user's statements, requests, wishes or approvals.
+    /// Finds the claims of a summary: sentences about the user's statements, requests, wishes or approvals.
     pub fn new(summary: &'a str) -> ClaimChecker<'a> {
         let lines = split_lines(summary);
         let mut claims = Vec::with_capacity(lines.len());
@@ -93,6 +93,7 @@ impl<'a> ClaimChecker<'a> {
             for range in &line.sentences {
                 let sentence = &summary[range.clone()];
                 let small = || sentence.trim_start().to_lowercase();
+                // Code is checked only where it reads like a claim: a fence does not hide one from the model.
                 let found = if line.fenced && !small().starts_with("the user ") {
                     Vec::new()
                 } else {
@@ -158,9 +159,11 @@ impl<'a> ClaimChecker<'a> {
         let context = (!self.context.is_empty()).then(|| IndexedMessage::read(None, &self.context));
         let proposed =
             agrees.then(|| IndexedMessage::read(seq, evidence::find_proposal(&self.context)));
-        let open = self.claims.iter_mut().flatten().flatten();
+        let claims = self.claims.iter_mut().flatten().flatten();
         let near: Vec<&IndexedMessage> = self.recent.iter().collect();
-        for claim in open.filter(|claim| !claim.holds() || claim.force == cue::Force::Unsaid) {
+        // Most claims need one message that supports them. A claim that the user did not say something holds until a
+        // message contradicts it, so it is compared with every message.
+        for claim in claims.filter(|claim| !claim.holds() || claim.force == cue::Force::Unsaid) {
             let evidence = Evidence {
                 said: &said,
                 near: &near,
@@ -168,7 +171,8 @@ impl<'a> ClaimChecker<'a> {
                 agrees,
             };
             evidence::compare(claim, &evidence);
-            // An earlier message may support it together with this one.
+            // An earlier message may support it together with this one: they change places, because `said` is the
+            // message that must support it and `near` only completes it.
             for (at, before) in near.iter().enumerate() {
                 if claim.found {
                     break;
@@ -183,6 +187,7 @@ impl<'a> ClaimChecker<'a> {
                 };
                 evidence::compare(claim, &evidence);
             }
+            // If the user agrees, the assistant's proposal counts as the user's words.
             if let Some(proposed) = proposed.as_ref().filter(|_| !claim.found) {
                 let evidence = Evidence {
                     said: proposed,
@@ -199,7 +204,7 @@ impl<'a> ClaimChecker<'a> {
         }
     }
 
-    /// Drops the sentences whose claims do not hold.
+    /// Drops the sentences whose claims do not hold. A line without any other sentence is dropped with its line break.
     pub fn finish(self) -> CheckedSummary {
         let mut out = CheckedSummary {
             text: String::new(),

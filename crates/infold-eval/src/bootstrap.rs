@@ -1,11 +1,11 @@
-//! Means with bootstrap intervals: how much a figure would change with other sessions and points.
+//! Means and ratios with bootstrap intervals: how much a figure would change with other sessions and points.
 
 /// The number of times that points are resampled.
 const RESAMPLES: usize = 2_000;
 /// A fixed seed, so that the same points give the same interval.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A figure, and the bounds between which 95 of 100 resamples lie.
+/// A figure, and the bounds between which 95 percent of the resamples lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The figure.
@@ -59,18 +59,20 @@ pub fn ratio(points: &[Observation]) -> Option<Estimate> {
             let session = sessions[random.below(sessions.len())];
             drawn.extend((0..session.len()).map(|_| session[random.below(session.len())]));
         }
+        // A resample whose base is zero has no ratio, and is skipped.
         values.extend(ratio(&drawn));
     }
     values.sort_by(f64::total_cmp);
-    let at = |share: f64| values.get((values.len() as f64 * share) as usize).copied();
+    let quantile = |share: f64| values.get((values.len() as f64 * share) as usize).copied();
     Some(Estimate {
         value,
-        low: at(0.025).unwrap_or(value),
-        high: at(0.975).unwrap_or(value),
+        low: quantile(0.025).unwrap_or(value),
+        high: quantile(0.975).unwrap_or(value),
     })
 }
 
-/// A small pseudorandom number generator.
+/// A small pseudorandom number generator (xorshift64*): its numbers are the same on all systems and with all versions
+/// of dependencies.
 pub struct XorShift(u64);
 
 impl XorShift {

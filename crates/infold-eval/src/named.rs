@@ -1,6 +1,8 @@
 //! The macro for enums whose variants have names.
 
-/// Defines an enum, the list of all its variants, and the name of each.
+/// Defines an enum, a constant array of all its variants, and a method that returns the name of each.
+///
+/// The length of the array is written out, so that its declaration shows it; the compiler checks it.
 macro_rules! named {
     (
         $(#[$about:meta])* $name:ident,

@@ -15,13 +15,15 @@ use crate::measure::Measure;
 /// A part is the text of a message, or one result in it, as a mask hides it.
 pub struct TermVisibility<'a> {
     parsed: &'a ParsedSession,
+    /// For each term, the number of visible parts with it.
     visible: Vec<u32>,
+    /// For each term, the number of hidden parts with it.
     hidden: Vec<u32>,
     /// The state of each message so far.
     messages: Vec<MaskedParts>,
-    /// Whether a stand-in contains each term.
-    kept: Vec<bool>,
-    /// The terms in each stand-in and each stub.
+    /// For each term, whether a visible stand-in, stub, note or excerpt contains it.
+    in_stand_in: Vec<bool>,
+    /// The terms in each stand-in, stub, note and excerpt that was ever shown, sorted.
     stand_ins: HashMap<EventId, Vec<u32>>,
     /// The stand-ins, stubs and notes that are shown.
     shown: Vec<EventId>,
@@ -33,7 +35,7 @@ pub struct TermVisibility<'a> {
 /// The masked parts of a visible message; `None` if it is hidden.
 type MaskedParts = Option<Vec<u32>>;
 
-/// A fold behind a summary.
+/// A visible summary, with the event of its fold.
 pub struct ShownSummary {
     pub id: EventId,
     /// The text, without the frame around it.
@@ -51,7 +53,7 @@ impl<'a> TermVisibility<'a> {
             visible: vec![0; count],
             hidden: vec![0; count],
             messages: Vec::new(),
-            kept: vec![false; count],
+            in_stand_in: vec![false; count],
             stand_ins: HashMap::new(),
             shown: Vec::new(),
             excerpts: Vec::new(),
@@ -77,7 +79,7 @@ impl<'a> TermVisibility<'a> {
         uses.filter(|term| self.visible[*term as usize] == 0 && self.hidden[*term as usize] > 0)
     }
 
-    /// Returns the references that the next message makes to earlier ones.
+    /// Counts the references that the next message makes to earlier ones, by where they can be read now.
     pub fn count_used_again(&self) -> Needs {
         let next = &self.parsed.messages[self.messages.len()];
         let mut out = Needs::default();
@@ -96,8 +98,8 @@ impl<'a> TermVisibility<'a> {
         out
     }
 
-    /// Returns the references of the last messages to earlier statements, and whether there are so many that the
-    /// messages contain a document.
+    /// Counts the references of the last messages to earlier statements, and says whether they name so much that they
+    /// contain a document rather than a question.
     pub fn count_content(&mut self) -> (Needs, bool) {
         let place = self.messages.len();
         let named = StatementIndex::named(self.parsed, place);
@@ -112,7 +114,7 @@ impl<'a> TermVisibility<'a> {
                 continue;
             }
             let is_shown = said.iter().any(|(place, _)| {
-                // Results of the last calls count, the words that name it do not.
+                // A tool result among the last messages may state it; the text that names it does not.
                 (is_before(place) || place.part.is_some()) && self.is_shown(*place)
             });
             let repeated_by = |ids: &[EventId]| {
@@ -131,12 +133,12 @@ impl<'a> TermVisibility<'a> {
         masked.is_some_and(|masked| place.part.is_none_or(|part| !masked.contains(&part)))
     }
 
-    /// Says whether a stand-in contains a term.
+    /// Says whether a visible stand-in, stub, note or excerpt contains a term.
     pub fn is_kept(&self, term: u32) -> bool {
-        self.kept[term as usize]
+        self.in_stand_in[term as usize]
     }
 
-    /// Returns the messages in which a term is hidden, the newest first.
+    /// Returns the messages with a term that are hidden or partly masked, the newest first.
     pub fn hidden_in(&self, term: u32) -> impl Iterator<Item = usize> + '_ {
         let occurs = self.parsed.occurs[term as usize].iter().rev();
         let occurs = occurs.map(|message| *message as usize);
@@ -177,7 +179,7 @@ impl<'a> TermVisibility<'a> {
         for (message, shown) in shown.into_iter().enumerate() {
             self.set(message, shown);
         }
-        self.kept.fill(false);
+        self.in_stand_in.fill(false);
         for id in stand_ins.iter().chain(&excerpts) {
             if !self.stand_ins.contains_key(id) {
                 let text = stand_in_text(*id, log)?;
@@ -186,13 +188,14 @@ impl<'a> TermVisibility<'a> {
                 self.stand_ins.insert(*id, vocabulary.find(&text));
             }
             for term in &self.stand_ins[id] {
-                self.kept[*term as usize] = true;
+                self.in_stand_in[*term as usize] = true;
             }
         }
         (self.shown, self.excerpts) = (stand_ins, excerpts);
         Ok(())
     }
 
+    /// Changes what is shown of a message, and the counts of its terms with it.
     fn set(&mut self, message: usize, shown: MaskedParts) {
         if self.messages[message] != shown {
             self.count_terms(message, false);

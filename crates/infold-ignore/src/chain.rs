@@ -6,21 +6,24 @@ use crate::rules::IgnoreRules;
 
 /// The rules that hold in a directory: its own, and those of the directories above it.
 ///
-/// A repository within another begins with an empty chain. A chain is immutable and cheap to clone.
+/// A repository within another begins with an empty chain, because the rules of a repository end at its directory. A
+/// chain is a linked list from the strongest rules to the weakest, immutable and cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct RuleChain(Option<Rc<RuleLink>>);
 
+/// The rules of one directory.
 #[derive(Debug)]
 struct RuleLink {
     /// The length of the path of the directory, with the slash at its end.
     base_bytes: usize,
     rules: IgnoreRules,
+    /// The rules that hold where these say nothing.
     weaker: RuleChain,
 }
 
 impl RuleChain {
-    /// Returns a chain with rules that are stronger than those of this one, for the paths below a directory of which
-    /// the path has `base_bytes`, with the slash at its end.
+    /// Returns this chain with stronger rules added: those of the directory whose path has `base_bytes`, with the slash
+    /// at its end.
     pub fn with(&self, base_bytes: usize, rules: IgnoreRules) -> RuleChain {
         if rules.is_empty() {
             return self.clone();

@@ -10,6 +10,7 @@
 //! let rules = IgnoreRules::parse(b"*.log\n!keep.log\n/build/\n");
 //! assert_eq!(rules.verdict(b"deep/x.log", false), Some(true));
 //! assert_eq!(rules.verdict(b"keep.log", false), Some(false));
+//! // `build/` is about directories only, and this path is a file.
 //! assert_eq!(rules.verdict(b"build", false), None);
 //! ```
 

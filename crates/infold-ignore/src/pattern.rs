@@ -15,21 +15,21 @@ enum GlobStep {
     Star,
     /// Any number of bytes.
     DeepStar,
-    /// Goes on with the next step, or behind the two that follow it.
+    /// Makes the next two steps optional: those of `**/`, which also matches no directory.
     Optional,
 }
 
-/// How a run of asterisks is read.
+/// How a run of asterisks is read. Git reads it in patterns for names otherwise than in patterns for paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stars {
-    /// Two that stand alone between slashes match slashes, too.
+    /// Two or more that are a whole component, as in `a/**/b`, match slashes, too. Any others match no slash.
     Path,
-    /// Each matches anything.
+    /// Each run matches anything, slashes included: names have none.
     Any,
 }
 
 impl GlobPattern {
-    /// Compiles a pattern; none if it can match nothing.
+    /// Compiles a pattern; none if it is malformed, such as `[a` or a backslash at the end: git lets it match nothing.
     pub fn compile(text: &[u8], stars: Stars) -> Option<GlobPattern> {
         let mut steps = Vec::new();
         let mut at = 0;
@@ -44,7 +44,7 @@ impl GlobPattern {
                     at += 1;
                 }
                 b'[' => {
-                    let (class, after) = class(text, at + 1)?;
+                    let (class, after) = parse_class(text, at + 1)?;
                     steps.push(GlobStep::Class(class));
                     at = after;
                 }
@@ -60,13 +60,15 @@ impl GlobPattern {
 
     /// Says whether all of a text matches.
     pub fn is_match(&self, text: &[u8]) -> bool {
-        // The steps at which a match may stand, in order. A text is read once, so that no pattern takes long.
+        // A simulation of the pattern as a nondeterministic automaton: for each step, whether a match of the text so
+        // far can continue with it; the last entry is the end of the pattern. Backtracking would take exponential time
+        // for some patterns.
         let mut current = vec![false; self.0.len() + 1];
         let mut next = current.clone();
         self.reach(0, &mut current);
         for &byte in text {
             next.fill(false);
-            let mut is_alive = false;
+            let mut can_continue = false;
             for (at, step) in self.0.iter().enumerate() {
                 if !current[at] {
                     continue;
@@ -79,10 +81,10 @@ impl GlobPattern {
                     GlobStep::DeepStar => at,
                     _ => continue,
                 };
-                is_alive = true;
+                can_continue = true;
                 self.reach(to, &mut next);
             }
-            if !is_alive {
+            if !can_continue {
                 return false;
             }
             std::mem::swap(&mut current, &mut next);
@@ -132,8 +134,8 @@ fn push_stars(text: &[u8], start: usize, stars: Stars, steps: &mut Vec<GlobStep>
     end
 }
 
-/// Reads a class from behind its `[`, and returns it with where it ends.
-fn class(text: &[u8], start: usize) -> Option<(Box<[bool; 256]>, usize)> {
+/// Parses a class from behind its `[`, and returns it with the position behind its `]`. None if it is malformed.
+fn parse_class(text: &[u8], start: usize) -> Option<(Box<[bool; 256]>, usize)> {
     let mut class = Box::new([false; 256]);
     let mut at = start;
     let is_negated = matches!(text.get(at), Some(b'!' | b'^'));
@@ -148,15 +150,16 @@ fn class(text: &[u8], start: usize) -> Option<(Box<[bool; 256]>, usize)> {
         if byte == b']' && !is_first {
             break;
         }
+        // A `]` right after the opening bracket is a member of the class.
         is_first = false;
-        let follows = text.get(at + 1).copied();
+        let next = text.get(at + 1).copied();
         if byte == b'-'
             && let Some(from) = previous
-            && let Some(follows) = follows
-            && follows != b']'
+            && let Some(next) = next
+            && next != b']'
         {
             at += 1;
-            let mut to = follows;
+            let mut to = next;
             if to == b'\\' {
                 at += 1;
                 to = *text.get(at)?;
@@ -166,7 +169,7 @@ fn class(text: &[u8], start: usize) -> Option<(Box<[bool; 256]>, usize)> {
             }
             previous = None;
             at += 1;
-        } else if byte == b'[' && follows == Some(b':') {
+        } else if byte == b'[' && next == Some(b':') {
             let name_start = at + 2;
             let length = text[name_start..].iter().position(|byte| *byte == b']')?;
             let name_end = name_start + length;
@@ -199,10 +202,12 @@ fn class(text: &[u8], start: usize) -> Option<(Box<[bool; 256]>, usize)> {
             *member = !*member;
         }
     }
+    // A class never matches a slash, not even a negated one.
     class[usize::from(b'/')] = false;
     Some((class, at + 1))
 }
 
+/// Returns the test for the members of a class such as `[:alpha:]`, of ASCII only; none for an unknown name.
 fn named_class(name: &[u8]) -> Option<fn(u8) -> bool> {
     Some(match name {
         b"alnum" => |byte| byte.is_ascii_alphanumeric(),

@@ -1,4 +1,4 @@
-//! Selects the parts of a state that fit a limit, with a reason for each part that is left out.
+//! Selects the items of a layered state that fit a limit, with a reason for each item that is left out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -38,7 +38,8 @@ pub struct BuildRequest<'a> {
 }
 
 impl BuildRequest<'_> {
-    /// Builds within `max_tokens`, with the usual shares; texts are not shortened, and nothing is recent.
+    /// Returns a request for at most `max_tokens`, with the default shares. Texts are not shortened, and no item is
+    /// recent, because no time is given.
     pub fn new(max_tokens: u64) -> BuildRequest<'static> {
         BuildRequest {
             max_tokens,
@@ -51,6 +52,7 @@ impl BuildRequest<'_> {
         }
     }
 
+    /// Returns the tokens that are used, without an overflow for any `max_tokens`.
     fn limit(&self) -> u64 {
         self.max_tokens / 100 * USED_PERCENT + self.max_tokens % 100 * USED_PERCENT / 100
     }
@@ -65,6 +67,7 @@ pub struct Built {
     pub limit: u64,
     /// The decision about each item, in the order of the document.
     pub decisions: Vec<Decision>,
+    /// The lines of the items that are included, in order.
     lines: Vec<(Field, String)>,
 }
 
@@ -144,13 +147,18 @@ pub fn build(state: &LayerState, request: &BuildRequest<'_>) -> Result<Built, Bu
     let mut builder = Builder::new(state, request);
     builder.take_critical()?;
     builder.take_shares();
+    // The remaining tokens are offered to the parts in the same order: in each first to texts that were condensed, then
+    // to items that did not fit the share of the part.
     for part in DocumentPart::ALL {
         builder.restore_condensed(part);
-        builder.take_part(part, u64::MAX);
+        builder.take_part(part, NO_BUDGET);
     }
     builder.lengthen_condensed();
     Ok(builder.finish())
 }
+
+/// The budget of a part that may use all remaining tokens. Texts are not condensed for it.
+const NO_BUDGET: u64 = u64::MAX;
 
 /// An item that may be shown.
 struct Candidate<'a> {
@@ -159,21 +167,25 @@ struct Candidate<'a> {
     item: &'a LayerItem,
     /// Its line, if its text was shortened.
     condensed: Option<String>,
+    /// The tokens of its line as it is now.
     tokens: u64,
     relevance: Option<f64>,
+    /// None as long as it is undecided.
     verdict: Option<Verdict>,
 }
 
+/// A document under construction.
 struct Builder<'a> {
     request: &'a BuildRequest<'a>,
     /// In the order of the document.
     candidates: Vec<Candidate<'a>>,
-    /// The places of the candidates of each part, best first.
+    /// The indexes of the candidates of each part, best first.
     ranking: BTreeMap<DocumentPart, Vec<usize>>,
-    /// The elements that are open already, each with those around it.
+    /// The elements that are open already, each as its path from the root.
     containers: HashSet<Vec<&'static str>>,
-    /// The tokens of the elements around the items of each field that are not open yet, as far as they were counted.
+    /// A cache: for each field, the tokens of the elements around its items that are not open yet.
     unopened: BTreeMap<Field, u64>,
+    /// The remaining tokens.
     left: u64,
 }
 
@@ -187,7 +199,8 @@ impl<'a> Builder<'a> {
                 let line = line(field, index, item, false);
                 let relevance = scores.as_ref().and_then(|scores| scores[index]);
                 let is_ranked = request.ranked.contains(&field) && !goal.is_empty();
-                let is_out = is_ranked && relevance.is_some_and(|one| one < request.min_relevance);
+                let is_irrelevant =
+                    is_ranked && relevance.is_some_and(|one| one < request.min_relevance);
                 candidates.push(Candidate {
                     field,
                     index,
@@ -195,7 +208,7 @@ impl<'a> Builder<'a> {
                     tokens: count(Encoding::O200k, &line),
                     condensed: None,
                     relevance,
-                    verdict: is_out.then_some(Verdict::Irrelevant),
+                    verdict: is_irrelevant.then_some(Verdict::Irrelevant),
                 });
             }
         }
@@ -223,6 +236,7 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Includes all items of critical parts.
     fn take_critical(&mut self) -> Result<(), BuildError> {
         let limit = self.left;
         let is_critical =
@@ -250,6 +264,7 @@ impl<'a> Builder<'a> {
     fn take_shares(&mut self) {
         let limit = self.request.limit();
         let share = |part: DocumentPart| limit * self.request.shares.percent(part) / 100;
+        // What the critical parts leave of their shares goes to those of high priority, and on from each to the next.
         let critical: u64 = share(DocumentPart::System) + share(DocumentPart::Task);
         let mut unused = critical.saturating_sub(limit - self.left);
         for part in DocumentPart::ALL {
@@ -275,12 +290,13 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let room = self.left.min(budget - used);
+            // Items of lists are never condensed: one whose line alone is too long needs no further look.
             let is_list = self.candidates[at].field.is_list();
             if is_list && self.candidates[at].tokens > room {
                 continue;
             }
             let mut cost = self.cost(at);
-            if cost > room && budget != u64::MAX {
+            if cost > room && budget != NO_BUDGET {
                 cost = self.condense(at, room).unwrap_or(cost);
             }
             if cost <= room {
@@ -293,7 +309,7 @@ impl<'a> Builder<'a> {
         used
     }
 
-    /// Takes texts that were shortened to their part's share whole, if that fits now.
+    /// Shows texts whole that were shortened to the share of their part, if they fit now.
     fn restore_condensed(&mut self, part: DocumentPart) {
         for at in self.condensed() {
             let candidate = &self.candidates[at];
@@ -318,13 +334,14 @@ impl<'a> Builder<'a> {
             };
             let candidate = &self.candidates[at];
             let (item, before) = (candidate.item, candidate.tokens);
-            let around = LayerItem {
+            let empty = LayerItem {
                 text: String::new(),
                 ..item.clone()
             };
             let (field, index) = (candidate.field, candidate.index);
-            let around = count(Encoding::O200k, &line(field, index, &around, true));
-            let room = (self.left + before).saturating_sub(around);
+            // The tokens of the line without its text.
+            let overhead = count(Encoding::O200k, &line(field, index, &empty, true));
+            let room = (self.left + before).saturating_sub(overhead);
             let Some(text) = (self.request.condense)(&item.text, room) else {
                 continue;
             };
@@ -344,7 +361,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The places of texts that were shortened.
+    /// Returns the indexes of the candidates whose texts were shortened.
     fn condensed(&self) -> Vec<usize> {
         let is_condensed = |candidate: &Candidate<'_>| {
             matches!(candidate.verdict, Some(Verdict::Condensed { .. }))
@@ -355,7 +372,7 @@ impl<'a> Builder<'a> {
             .collect()
     }
 
-    /// Shortens a text to the room that there is; returns its tokens then.
+    /// Shortens a text to `room` tokens, and returns the tokens that it then adds; none if it cannot be shortened.
     fn condense(&mut self, at: usize, room: u64) -> Option<u64> {
         let candidate = &self.candidates[at];
         if candidate.field.form() != FieldForm::Text {
@@ -367,10 +384,11 @@ impl<'a> Builder<'a> {
         };
         let (field, index, from) = (candidate.field, candidate.index, candidate.tokens);
         let item = candidate.item;
-        let around = count(Encoding::O200k, &line(field, index, &empty, true));
-        let around = around + self.cost(at) - from;
+        // The tokens of the line without its text, and of the elements that it opens.
+        let overhead = count(Encoding::O200k, &line(field, index, &empty, true));
+        let overhead = overhead + self.cost(at) - from;
         let budget = room
-            .checked_sub(around)
+            .checked_sub(overhead)
             .filter(|budget| *budget >= MIN_CONDENSED_TOKENS)?;
         let text = (self.request.condense)(&item.text, budget)?;
         if text.trim().is_empty() {
@@ -389,12 +407,12 @@ impl<'a> Builder<'a> {
         Some(cost)
     }
 
-    /// The tokens that an item adds: its line, and the elements around it that are not open yet.
+    /// Returns the tokens that an item adds: its line, and the elements around it that are not open yet.
     fn cost(&mut self, at: usize) -> u64 {
         let candidate = &self.candidates[at];
         let containers = &self.containers;
         let around = self.unopened.entry(candidate.field).or_insert_with(|| {
-            let closed = paths(candidate.field).filter(|path| !containers.contains(path));
+            let closed = container_paths(candidate.field).filter(|path| !containers.contains(path));
             closed
                 .filter_map(|path| path.last().copied())
                 .map(|element| {
@@ -406,10 +424,11 @@ impl<'a> Builder<'a> {
         *around + candidate.tokens
     }
 
+    /// Marks the elements around an item as open: further items in them do not pay for them.
     fn open(&mut self, at: usize) {
         let field = self.candidates[at].field;
         if self.unopened.get(&field) != Some(&0) {
-            self.containers.extend(paths(field));
+            self.containers.extend(container_paths(field));
             // Other fields may use the same elements.
             self.unopened.clear();
         }
@@ -444,8 +463,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The elements around the items of a field, each with those around it.
-fn paths(field: Field) -> impl Iterator<Item = Vec<&'static str>> {
+/// Returns the elements around the items of a field, outermost first, each as its path from the root.
+fn container_paths(field: Field) -> impl Iterator<Item = Vec<&'static str>> {
     let all: Vec<&str> = std::iter::once(ROOT).chain(containers(field)).collect();
     (1..=all.len()).map(move |len| all[..len].to_vec())
 }

@@ -2,7 +2,7 @@
 
 /// A part of the document that has a share of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)] // DESIGN lists what each holds.
+#[allow(missing_docs)] // docs/DESIGN.md lists what each contains.
 pub enum DocumentPart {
     System,
     Task,
@@ -16,18 +16,19 @@ pub enum DocumentPart {
     Work,
 }
 
-/// How a part is treated when there is little room.
+/// How a part is treated when not all parts fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// Always whole.
+    /// It is included as a whole, or there is no document.
     Critical,
-    /// Has its share before others.
+    /// It has its share of the limit before parts of medium priority.
     High,
-    /// It shares the remainder.
+    /// It divides the remainder with the others of this priority, in proportion to their shares.
     Medium,
 }
 
-/// The share of each part, in percent of the limit.
+/// The share of each part, in percent of the limit; those of medium priority only relate to each other, so the sum need
+/// not be 100.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shares([u8; DocumentPart::ALL.len()]);
 
@@ -56,7 +57,7 @@ impl DocumentPart {
         DocumentPart::Work,
     ];
 
-    /// Its name in the configuration.
+    /// Returns its name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             DocumentPart::System => "system",
@@ -72,7 +73,7 @@ impl DocumentPart {
         }
     }
 
-    /// Its priority.
+    /// Returns its priority.
     pub fn priority(self) -> Priority {
         match self {
             DocumentPart::System | DocumentPart::Task => Priority::Critical,
@@ -90,12 +91,13 @@ impl DocumentPart {
 
 impl Default for Shares {
     fn default() -> Shares {
+        // In the order of `DocumentPart`.
         Shares([5, 5, 3, 20, 25, 15, 10, 7, 10, 10])
     }
 }
 
 impl Shares {
-    /// The share of a part in percent.
+    /// Returns the share of a part in percent.
     pub fn percent(&self, part: DocumentPart) -> u64 {
         self.0[part as usize].into()
     }
@@ -111,7 +113,7 @@ impl Shares {
         Ok(())
     }
 
-    /// The share of a part among those of medium priority, of `room` tokens.
+    /// Returns how many of `room` tokens a part of medium priority gets.
     pub(crate) fn of_rest(&self, part: DocumentPart, room: u64) -> u64 {
         let medium = DocumentPart::ALL
             .into_iter()
@@ -120,6 +122,7 @@ impl Shares {
         if sum == 0 {
             return 0;
         }
+        // The product may exceed 64 bits.
         (u128::from(room) * u128::from(self.percent(part)) / u128::from(sum)) as u64
     }
 }

@@ -5,12 +5,13 @@ use crate::{Past, Role, Seq, Shown, Span, Sums};
 /// The messages that are never hidden: the system prompt and the first request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Floor {
+    /// In ascending order.
     seqs: Vec<Seq>,
     request: Option<Seq>,
 }
 
 impl Floor {
-    /// Finds the floor of what is shown. Takes time in the number of runs, not of messages.
+    /// Finds the floor of what is shown. The time is proportional to the number of runs, not of messages.
     pub fn of<P: Past>(shown: &Shown, past: &P) -> Result<Floor, P::Error> {
         let path = shown.path();
         let mut seqs = Vec::new();
@@ -25,17 +26,17 @@ impl Floor {
         Ok(Floor { seqs, request })
     }
 
-    /// Says whether this message belongs to it.
+    /// Says whether a message belongs to the floor.
     pub fn holds(&self, seq: Seq) -> bool {
         self.seqs.binary_search(&seq).is_ok()
     }
 
-    /// Its messages in order.
+    /// Returns its messages in order.
     pub fn seqs(&self) -> &[Seq] {
         &self.seqs
     }
 
-    /// The first request, which notes and stand-ins follow.
+    /// Returns the first request; in a view, notes and stand-ins follow it.
     pub fn request(&self) -> Option<Seq> {
         self.request
     }
@@ -49,6 +50,8 @@ pub(crate) fn sums_before<P: Past>(seq: Seq, past: &P) -> Result<Sums, P::Error>
     }
 }
 
+/// Returns the first request of the user on a path. Each run is searched by the running total of requests, not message
+/// by message.
 fn first_request<P: Past>(path: &[Span], past: &P) -> Result<Option<Seq>, P::Error> {
     for run in path {
         let before = sums_before(run.from(), past)?.requests;
@@ -60,7 +63,7 @@ fn first_request<P: Past>(path: &[Span], past: &P) -> Result<Option<Seq>, P::Err
     Ok(None)
 }
 
-/// Returns the first message of a run at which a running total exceeds `before`.
+/// Returns the first message of a run at which a running total exceeds `before`, by binary search.
 pub(crate) fn first_above<P: Past>(
     run: Span,
     before: u64,

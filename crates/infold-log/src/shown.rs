@@ -7,13 +7,16 @@ use crate::{Cause, EventId, Recall, Seq, Span};
 
 /// The visible part of a log at one point: its messages, and the folds over them.
 ///
-/// Small: runs of seqs, not messages. Items are in order and disjoint; read through
-/// the folds, they spell the path of messages that were appended one after another.
+/// Its size is that of the runs of seqs, not of the messages. Items are in order and disjoint. With each fold replaced
+/// by the messages that it covers, they are the path: the messages of this branch, in the order they were appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     pub(crate) items: Vec<Item>,
+    /// Masks, by the message and the number of its part.
     pub(crate) masks: BTreeMap<(Seq, u32), Mask>,
+    /// Pinned messages, one of each pinned round.
     pub(crate) pins: BTreeSet<Seq>,
+    /// The tokens of each note, by the event that added it.
     pub(crate) notes: BTreeMap<EventId, u64>,
     /// Excerpts, by the message that carries each and the event that added it.
     pub(crate) recalls: BTreeMap<(Seq, EventId), Recall>,
@@ -62,8 +65,8 @@ pub struct Folded {
     pub cause: Cause,
     /// Tokens of its stand-in.
     pub tokens: u64,
-    /// The messages it covers, never none, inner folds read through. What those folds
-    /// were is not kept here: opening this one looks it up in the past.
+    /// The messages it covers, at least one, those of inner folds included. The inner folds are not kept here:
+    /// unfolding reads the state before this fold from the log.
     pub runs: Vec<Span>,
 }
 
@@ -83,14 +86,14 @@ pub struct Mask {
 pub enum Place {
     /// No fold covers it.
     Open,
-    /// Covered; this is the outermost fold that does.
+    /// A fold covers it; this is the outermost one.
     Under(EventId),
     /// On another branch: a rewind hid it.
     Elsewhere,
 }
 
 impl Item {
-    /// From its first to its last message, hidden branches in between included.
+    /// Returns the span from its first to its last message. Messages of other branches in between belong to it, too.
     pub fn span(&self) -> Span {
         match self {
             Item::Run(span) => *span,
@@ -100,7 +103,7 @@ impl Item {
 }
 
 impl Folded {
-    /// From its first to its last message.
+    /// Returns the span from its first to its last message, of which it may not cover all.
     pub fn span(&self) -> Span {
         let first = self.runs.first().expect("a fold covers a message");
         let last = self.runs.last().expect("a fold covers a message");
@@ -115,27 +118,27 @@ impl Folded {
 }
 
 impl Shown {
-    /// The items in order.
+    /// Returns the items in order.
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// The messages whose rounds are pinned.
+    /// Returns the messages whose rounds are pinned.
     pub fn pins(&self) -> impl Iterator<Item = Seq> {
         self.pins.iter().copied()
     }
 
-    /// The notes every view carries, and their tokens.
+    /// Returns the notes that every view shows, and their tokens.
     pub fn notes(&self) -> impl Iterator<Item = (EventId, u64)> {
         self.notes.iter().map(|(id, tokens)| (*id, *tokens))
     }
 
-    /// The changes of the layered state that are in force.
+    /// Returns the changes of the layered state that are in force.
     pub fn state_changes(&self) -> &StateChanges {
         &self.changes
     }
 
-    /// The masks in force on messages of a span.
+    /// Returns the masks in force on messages of a span.
     pub fn masks(&self, span: Span) -> impl Iterator<Item = (Seq, u32, Mask)> {
         let range = (span.from(), 0)..=(span.to(), u32::MAX);
         self.masks
@@ -143,7 +146,7 @@ impl Shown {
             .map(|((seq, part), mask)| (*seq, *part, *mask))
     }
 
-    /// How many small records it is made of.
+    /// Returns the number of entries of all collections: the size of a snapshot of it.
     pub fn nodes(&self) -> u64 {
         let item = |item: &Item| match item {
             Item::Run(_) => 1,
@@ -154,8 +157,7 @@ impl Shown {
         (items + rest + self.changes.undone.len()) as u64
     }
 
-    /// Returns the state with these stored parts: items, masks, pins, notes, recalled excerpts and changes of
-    /// the state.
+    /// Restores it from its stored parts: items, masks, pins, notes, recalled excerpts, changes of the layered state.
     pub fn restore(
         items: Vec<Item>,
         masks: impl IntoIterator<Item = (Seq, u32, Mask)>,
@@ -180,7 +182,7 @@ impl Shown {
         }
     }
 
-    /// The excerpts that messages of a span carry.
+    /// Returns the excerpts at the end of messages of a span.
     pub fn recalls(&self, span: Span) -> impl Iterator<Item = (EventId, Recall)> {
         let end = (span.to().next(), EventId::FIRST);
         self.recalls
@@ -188,7 +190,7 @@ impl Shown {
             .map(|((_, id), recall)| (*id, *recall))
     }
 
-    /// All excerpts in view.
+    /// Returns all excerpts in view.
     pub fn all_recalls(&self) -> impl Iterator<Item = (EventId, Recall)> {
         self.recalls.iter().map(|((_, id), recall)| (*id, *recall))
     }
@@ -202,14 +204,14 @@ impl Shown {
         }
     }
 
-    /// All masks in force.
+    /// Returns all masks in force.
     pub fn all_masks(&self) -> impl Iterator<Item = (Seq, u32, Mask)> {
         self.masks
             .iter()
             .map(|((seq, part), mask)| (*seq, *part, *mask))
     }
 
-    /// The path of messages, folds read through.
+    /// Returns the path of messages as runs, those that folds cover included.
     pub fn path(&self) -> Vec<Span> {
         let mut runs = Vec::new();
         for item in &self.items {
@@ -221,12 +223,12 @@ impl Shown {
         runs
     }
 
-    /// The last message of the path.
+    /// Returns the last message of the path.
     pub fn last(&self) -> Option<Seq> {
         self.items.last().map(|item| item.span().to())
     }
 
-    /// The last message, if no fold covers it: only then may its round go on.
+    /// Returns the last message, if no fold covers it: only then may its round continue.
     pub fn open_end(&self) -> Option<Seq> {
         match self.items.last()? {
             Item::Run(run) => Some(run.to()),
@@ -275,6 +277,7 @@ impl Shown {
         }
     }
 
+    /// Shows a run of messages at the end, as part of the last run if it continues it.
     pub(crate) fn append_run(&mut self, span: Span) {
         if let Some(Item::Run(last)) = self.items.last_mut()
             && last.to().next() == span.from()
@@ -296,9 +299,9 @@ impl Shown {
                     fold.runs.iter().for_each(|run| join(&mut runs, *run))
                 }
                 (Some(common), Item::Run(run)) => {
-                    before.extend(part(Some(run.from()), common.from().prev()));
+                    before.extend(run_item(Some(run.from()), common.from().prev()));
                     join(&mut runs, common);
-                    after.extend(part(Some(common.to().next()), Some(run.to())));
+                    after.extend(run_item(Some(common.to().next()), Some(run.to())));
                 }
             }
         }
@@ -351,7 +354,7 @@ impl Shown {
         self.drop_needless_recalls();
     }
 
-    /// Takes a mask away.
+    /// Removes a mask.
     pub(crate) fn unmask(&mut self, id: EventId) {
         self.masks.retain(|_, mask| mask.id != id);
         self.drop_needless_recalls();
@@ -359,7 +362,7 @@ impl Shown {
 
     /// Shows an excerpt of a hidden message at the end of a message that no fold covers.
     pub(crate) fn recall(&mut self, id: EventId, recall: Recall) {
-        if self.carries(&recall) {
+        if self.is_recall_needed(&recall) {
             self.recalls.insert((recall.at, id), recall);
         }
     }
@@ -367,15 +370,18 @@ impl Shown {
     /// Drops excerpts of messages that are shown again.
     fn drop_needless_recalls(&mut self) {
         let mut recalls = std::mem::take(&mut self.recalls);
-        recalls.retain(|_, recall| self.carries(recall));
+        recalls.retain(|_, recall| self.is_recall_needed(recall));
         self.recalls = recalls;
     }
 
-    fn carries(&self, recall: &Recall) -> bool {
-        let is_needed = |source: Seq| source < recall.at && self.is_hidden(source);
-        self.place(recall.at) == Place::Open && recall.quoted().is_none_or(is_needed)
+    /// Says whether an excerpt is shown: no fold covers the message that carries it, and the message that it quotes, if
+    /// any, is an earlier one that is hidden.
+    fn is_recall_needed(&self, recall: &Recall) -> bool {
+        let is_hidden_before = |source: Seq| source < recall.at && self.is_hidden(source);
+        self.place(recall.at) == Place::Open && recall.quoted().is_none_or(is_hidden_before)
     }
 
+    /// Adds an item at the end; a run is joined to the last one if it continues it.
     fn push(&mut self, item: Item) {
         match item {
             Item::Run(span) => self.append_run(span),
@@ -384,11 +390,12 @@ impl Shown {
     }
 }
 
-fn part(from: Option<Seq>, to: Option<Seq>) -> Option<Item> {
+/// Returns the run from one message to another; none if either is missing or the run is empty.
+fn run_item(from: Option<Seq>, to: Option<Seq>) -> Option<Item> {
     Span::new(from?, to?).map(Item::Run)
 }
 
-/// Adds a run to a list of runs, joined to the last one if it follows on it.
+/// Adds a run to a list of runs; joins it to the last one if it continues it.
 fn join(runs: &mut Vec<Span>, run: Span) {
     match runs.last_mut() {
         Some(last) if last.to().next() == run.from() => {

@@ -1,4 +1,5 @@
-//! Steps: turns a request of the user into an event, or into the reason for its refusal.
+//! Steps, the changes of what is shown that a user can ask for and undo: turns each into an event, or into the reason
+//! for its refusal.
 
 mod refused;
 mod cover;
@@ -17,14 +18,14 @@ use crate::{
 
 /// Returns the event that opens a fold.
 pub fn unfold<P: Past>(state: &State, fold: EventId, past: &P) -> Result<Event, Refused<P::Error>> {
-    known(state, fold)?;
+    check_event_exists(state, fold)?;
     let shown = state.shown();
     if is_active(shown, fold) {
         return Ok(Event::Unfold(fold));
     }
     for item in shown.items() {
         if let Item::Fold(outer) = item
-            && lies_in(fold, outer, past)?
+            && is_nested_in(fold, outer, past)?
         {
             return Err(Refused::Inner {
                 fold,
@@ -35,14 +36,17 @@ pub fn unfold<P: Past>(state: &State, fold: EventId, past: &P) -> Result<Event, 
     Err(Refused::Inactive { fold })
 }
 
+/// Says whether a fold is in force and not under another one.
 fn is_active(shown: &Shown, fold: EventId) -> bool {
     shown.outermost(fold).is_some() || shown.masked_by(fold).is_some()
 }
 
 /// Says whether a fold was in force, at whatever depth, when `outer` was put over it.
-fn lies_in<P: Past>(fold: EventId, outer: &Folded, past: &P) -> Result<bool, P::Error> {
-    let mut around = vec![(outer.id, outer.span())];
-    while let Some((outer, span)) = around.pop() {
+fn is_nested_in<P: Past>(fold: EventId, outer: &Folded, past: &P) -> Result<bool, P::Error> {
+    // The folds that may contain it, each with the span of its messages. The folds under a fold are those that were
+    // shown right before it.
+    let mut outer_folds = vec![(outer.id, outer.span())];
+    while let Some((outer, span)) = outer_folds.pop() {
         // A fold has a later id than the folds that it covers.
         if outer <= fold {
             continue;
@@ -53,10 +57,10 @@ fn lies_in<P: Past>(fold: EventId, outer: &Folded, past: &P) -> Result<bool, P::
         for item in inside.items() {
             let Item::Fold(inner) = item else { continue };
             if covered(inner.span().from()) {
-                around.push((inner.id, inner.span()));
+                outer_folds.push((inner.id, inner.span()));
             }
         }
-        if masked || around.iter().any(|(inner, _)| *inner == fold) {
+        if masked || outer_folds.iter().any(|(inner, _)| *inner == fold) {
             return Ok(true);
         }
     }
@@ -69,7 +73,7 @@ pub fn mask<P: Past>(
     (seq, part): (Seq, u32),
     past: &P,
 ) -> Result<(), Refused<P::Error>> {
-    reachable(state, seq)?;
+    check_message_on_path(state, seq)?;
     if let Place::Under(fold) = state.shown().place(seq) {
         return Err(Refused::Under { seq, fold });
     }
@@ -115,25 +119,25 @@ pub fn redo<P: Past>(state: &State, past: &P) -> Result<(Event, EventId), Refuse
 
 /// Returns the event that pins the round of a message.
 pub fn pin<P: Past>(state: &State, seq: Seq, past: &P) -> Result<Event, Refused<P::Error>> {
-    reachable(state, seq)?;
+    check_message_on_path(state, seq)?;
     match pin_of(state, seq, past)? {
         Some(_) => Err(Refused::Pinned { seq }),
         None => Ok(Event::Pin(Pin::Message(seq))),
     }
 }
 
-/// Returns the event that takes a pin away. Any message of a pinned round names its pin.
+/// Returns the event that removes a pin. Any message of a pinned round identifies its pin.
 pub fn unpin<P: Past>(state: &State, pinned: Pinned, past: &P) -> Result<Event, Refused<P::Error>> {
     match pinned {
         Pinned::Message(seq) => {
-            reachable(state, seq)?;
+            check_message_on_path(state, seq)?;
             let what = || format!("message {seq}");
             let pin =
                 pin_of(state, seq, past)?.ok_or_else(|| Refused::NotPinned { what: what() })?;
             Ok(Event::Unpin(Pinned::Message(pin)))
         }
         Pinned::Note(id) => {
-            known(state, id)?;
+            check_event_exists(state, id)?;
             let found = state.shown().notes().any(|(note, _)| note == id);
             let what = || format!("note {id}");
             found
@@ -143,7 +147,8 @@ pub fn unpin<P: Past>(state: &State, pinned: Pinned, past: &P) -> Result<Event, 
     }
 }
 
-fn known<E>(state: &State, id: EventId) -> Result<(), Refused<E>> {
+/// Refuses the id of an event that the log does not have.
+fn check_event_exists<E>(state: &State, id: EventId) -> Result<(), Refused<E>> {
     let last = state.at().event;
     let event = id.get();
     if event > last {
@@ -152,7 +157,8 @@ fn known<E>(state: &State, id: EventId) -> Result<(), Refused<E>> {
     Ok(())
 }
 
-fn reachable<E>(state: &State, seq: Seq) -> Result<(), Refused<E>> {
+/// Refuses a message that the log does not have, or that a rewind hides.
+fn check_message_on_path<E>(state: &State, seq: Seq) -> Result<(), Refused<E>> {
     if seq.get() > state.at().seq {
         return Err(Refused::NoMessage {
             seq: seq.get(),
@@ -165,7 +171,7 @@ fn reachable<E>(state: &State, seq: Seq) -> Result<(), Refused<E>> {
     }
 }
 
-/// The pin that holds the round of `seq`.
+/// Returns the message by which the round of `seq` is pinned, if it is.
 fn pin_of<P: Past>(state: &State, seq: Seq, past: &P) -> Result<Option<Seq>, P::Error> {
     let round = past.record(seq)?.round;
     for pin in state.shown().pins() {

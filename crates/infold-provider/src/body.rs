@@ -1,4 +1,4 @@
-//! Request bodies: in memory or in files, read while they are sent.
+//! Request bodies: in memory, or in files that are read while they are sent.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,8 @@ use tokio::task::{JoinHandle, spawn_blocking};
 pub enum RequestBody<'a> {
     /// A file, opened again for each attempt.
     File(&'a Path),
-    /// A file whose start is replaced: secrets are sent, but not written to disk.
+    /// A file whose start is replaced by bytes in memory, because the start contains secrets, which are not written to
+    /// disk.
     Spliced {
         /// The bytes that are sent first.
         head: Vec<u8>,
@@ -46,10 +47,11 @@ pub enum BodyPart {
     },
 }
 
-/// The bytes of a request that were handed to the connection.
+/// Counts the bytes of a request that were handed to the connection.
 #[derive(Clone, Default)]
 pub(crate) struct UploadProgress {
     sent: Arc<AtomicU64>,
+    /// The length of the body; zero if it is in memory.
     pub total: u64,
 }
 
@@ -76,6 +78,7 @@ impl RequestBody<'_> {
         let path = path.to_owned();
         let open = move || {
             let file = File::open(path)?;
+            // A file that has become shorter than the part to skip gives an empty range.
             let end = file.metadata()?.len().max(skip);
             Ok::<_, io::Error>((Arc::new(file), skip..end))
         };
@@ -104,7 +107,7 @@ impl BodyPart {
     }
 }
 
-/// Joins parts to a body; none at all if there are none.
+/// Joins parts into a body; returns none if there are no parts.
 pub(crate) fn join_parts(mut parts: Vec<BodyPart>) -> Option<reqwest::Body> {
     match parts.as_mut_slice() {
         [] => None,
@@ -113,15 +116,19 @@ pub(crate) fn join_parts(mut parts: Vec<BodyPart>) -> Option<reqwest::Body> {
     }
 }
 
-/// Large enough that a copy is no slower than the disk, small enough to hold three.
+/// How much of a file is read at once: enough to read at the speed of the disk, and little enough to have three chunks
+/// in memory, one that is read ahead and those that are not sent yet.
 const CHUNK_BYTES: u64 = 512 << 10;
 
 /// A body of known length that reads one chunk of a file ahead while another is sent.
 struct PartsBody {
     /// The remaining parts, the next one last.
     parts: Vec<BodyPart>,
+    /// The bytes that were not handed to the connection yet.
     left: u64,
+    /// The bytes that were.
     sent: Arc<AtomicU64>,
+    /// The chunk that is being read by a blocking thread.
     reading: Option<JoinHandle<io::Result<Bytes>>>,
 }
 
@@ -170,6 +177,7 @@ impl http_body::Body for PartsBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        // At the first call nothing has been read ahead.
         if self.reading.is_none() {
             self.read_ahead();
         }

@@ -1,4 +1,4 @@
-//! The client that calls providers and retries while that makes sense.
+//! The client that calls providers, and retries if they are busy or the connection breaks.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::http::{HttpClients, NO_CERTIFICATES};
 use crate::retry::deadline;
 use crate::{CallError, Endpoint, RequestBody, RetryPolicy};
 
-/// Calls providers. One is enough for a process: it keeps connections open.
+/// Calls providers. A process should have only one: it keeps connections open and reuses them.
 #[derive(Debug)]
 pub struct Client {
     pub(crate) policy: RetryPolicy,
@@ -39,7 +39,7 @@ pub enum CallEvent {
         /// The failed attempt, counted from one.
         attempt: u32,
     },
-    /// The reply broke off: its deltas do not count.
+    /// The reply broke off: the deltas of this attempt are no part of the reply.
     Discarded,
 }
 
@@ -52,7 +52,7 @@ pub struct CallReply {
     pub requests: u32,
 }
 
-/// From this many empty streams in a row on, the request is taken to be too long.
+/// After this many empty streams in a row, the request is taken to be too long.
 const EMPTY_STREAMS_UNTIL_TOO_LONG: u32 = 2;
 
 impl Client {
@@ -86,22 +86,22 @@ impl Client {
             idle: self.policy.idle,
             until: self.until(),
         };
-        let (mut requests, mut empty) = (0, 0);
+        let (mut requests, mut empty_streams) = (0, 0);
         loop {
             requests += 1;
             let mut begun = false;
-            let mut pass = |event| {
+            let mut forward_event = |event| {
                 begun |= matches!(event, CallEvent::Delta(_));
                 on_event(event);
             };
-            let mut error = match attempt.run(&body, &mut pass).await {
+            let mut error = match attempt.run(&body, &mut forward_event).await {
                 Ok(reply) => return Ok(CallReply { reply, requests }),
                 Err(AttemptError::Empty(error)) => {
-                    empty += 1;
+                    empty_streams += 1;
                     error
                 }
                 Err(AttemptError::Other(error)) => {
-                    empty = 0;
+                    empty_streams = 0;
                     error
                 }
             };
@@ -110,9 +110,10 @@ impl Client {
             }
             // One server of this wire (llama-cpp-python) always answers a request that is too long with an empty
             // stream; any other may do it once, by accident.
-            if empty == EMPTY_STREAMS_UNTIL_TOO_LONG && stream && to.wire == Wire::Chat {
+            if empty_streams == EMPTY_STREAMS_UNTIL_TOO_LONG && stream && to.wire == Wire::Chat {
                 error.trouble = ProviderError::Unexplained { status: 200 };
             }
+            // The last attempt counts as a request only if it made one: it may have failed before.
             error.requests = error.requests.min(1) + requests - 1;
             let wait = self.policy.wait(requests, &error.trouble);
             let can_retry = matches!(
@@ -132,11 +133,12 @@ impl Client {
         }
     }
 
-    /// Returns when a call that begins now must have its reply begun.
+    /// Returns the time at which the reply to a call that begins now must have begun.
     pub(crate) fn until(&self) -> Instant {
         deadline(Instant::now(), self.policy.deadline)
     }
 
+    /// Returns the HTTP client for an endpoint.
     pub(crate) fn http(&self, to: &Endpoint) -> Result<&reqwest::Client, CallError> {
         let agent = concat!("infold/", env!("CARGO_PKG_VERSION"));
         let client = self

@@ -9,7 +9,7 @@ use crate::attempt::Attempt;
 use crate::error::redact_keys;
 use crate::{CallError, Client, Endpoint};
 
-/// The largest reply: 128 vectors of 4,096 numbers, written with all their digits, are 12 MB.
+/// The most bytes of a reply that are read. 128 vectors of 4,096 numbers, written with all their digits, are 12 MB.
 const MAX_REPLY_BYTES: usize = 64 << 20;
 
 impl Client {
@@ -46,19 +46,22 @@ impl Client {
             .header(CONTENT_TYPE, "application/json")
             .body(body)
             .send();
-        let silent = || attempt.broken("did not answer in time");
-        let answer = timeout(attempt.idle, request).await.map_err(|_| silent())?;
-        let mut response = answer.map_err(|error| attempt.unreached(&error))?;
+        let timed_out = || attempt.broken("did not answer in time");
+        let result = timeout(attempt.idle, request)
+            .await
+            .map_err(|_| timed_out())?;
+        let mut response = result.map_err(|error| attempt.unreached(&error))?;
         if !response.status().is_success() {
             return Err(attempt.error(response).await);
         }
         let mut body = Vec::new();
         while let Some(bytes) = timeout(attempt.idle, response.chunk())
             .await
-            .map_err(|_| silent())?
+            .map_err(|_| timed_out())?
             .map_err(|error| attempt.unreached(&error))?
         {
             body.extend_from_slice(&bytes);
+            // A reply that is cut is not valid JSON, and so becomes an error below.
             if body.len() > MAX_REPLY_BYTES {
                 break;
             }

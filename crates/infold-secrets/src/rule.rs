@@ -24,6 +24,7 @@ pub(crate) struct SecretRule {
     /// Each text that matches contains one of these, in upper or lower case.
     pub keywords: Vec<&'static str>,
     pub regex: LazyRegex,
+    /// The cached result of [`SecretRule::reach`].
     reach: OnceLock<Option<usize>>,
     /// Matches with this entropy or less are not secrets.
     min_entropy: Option<f64>,
@@ -35,9 +36,11 @@ pub(crate) struct SecretRule {
 /// Exceptions: examples and placeholders.
 #[derive(Default)]
 pub(crate) struct Exceptions {
+    /// A secret that matches one of these is an example or a placeholder.
     pub secrets: Vec<LazyRegex>,
+    /// The same for the whole match around the secret.
     pub matches: Vec<LazyRegex>,
-    /// Matches that contain one of these, in upper or lower case, are not secrets.
+    /// A secret that contains one of these, in upper or lower case, is none.
     stopwords: Vec<&'static str>,
 }
 
@@ -51,11 +54,13 @@ pub(crate) struct LazyRegex {
 const MAX_REGEX_BYTES: usize = 32 << 20;
 
 impl RuleSet {
+    /// Returns the rules of this crate.
     pub fn built_in() -> RuleSet {
         RuleSet::parse(RULES_TEXT).expect("a test reads the built-in rules")
     }
 
-    /// Parses rules; the error is the line that is not valid.
+    /// Parses rules: a line `rule` begins one, and the lines after it describe it. Exceptions before the first rule are
+    /// for all rules. The error is the line that is not valid.
     pub fn parse(data: &'static str) -> Result<RuleSet, &'static str> {
         let mut set = RuleSet {
             rules: Vec::new(),
@@ -98,11 +103,12 @@ impl RuleSet {
 }
 
 impl SecretRule {
-    /// Returns how far from a keyword a secret may be; none if matches have no maximal length.
+    /// Returns how far from a keyword a secret may be, in bytes; none if matches have no maximal length.
     ///
     /// Some expressions do not contain the keyword: 40 digits are a token near the name of a
     /// service, and a commit elsewhere.
     pub fn reach(&self) -> Option<usize> {
+        // A keyword that is not part of the match may be this far from it.
         const MARGIN_BYTES: usize = 64;
         *self.reach.get_or_init(|| {
             let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
@@ -111,7 +117,8 @@ impl SecretRule {
         })
     }
 
-    /// Calls `take` with the range of each secret in a window of a text.
+    /// Calls `take` with the range of each secret in a window of a text, which is the reach around a keyword. `allowed`
+    /// are the exceptions for all rules.
     pub fn find(
         &self,
         text: &[u8],
@@ -131,22 +138,24 @@ impl SecretRule {
             let shifted = |range: Range<usize>| range.start + offset..range.end + offset;
             let whole = shifted(captures.get_match().range());
             if is_cut(&whole) {
-                // The match may continue beyond the edge, and is too far from the keyword.
+                // A match at the edge of the window may continue beyond it, and is too far from the keyword.
                 continue;
             }
             let range = shifted(self.secret(&captures));
             let secret = &text[range.clone()];
-            let is_regular = || self.min_entropy.is_some_and(|min| entropy(secret) <= min);
+            let has_low_entropy = || self.min_entropy.is_some_and(|min| entropy(secret) <= min);
             let is_allowed = || {
                 let whole = &text[whole.clone()];
                 self.allowed.matches(secret, whole) || allowed.matches(secret, whole)
             };
-            if !secret.is_empty() && !is_regular() && !is_redacted(secret) && !is_allowed() {
+            if !secret.is_empty() && !has_low_entropy() && !is_redacted(secret) && !is_allowed() {
                 take(range);
             }
         }
     }
 
+    /// Returns the range of the secret in a match: the group of the rule, else the first group that is not empty, else
+    /// the whole match.
     fn secret(&self, captures: &Captures<'_>) -> Range<usize> {
         let named = self.group.and_then(|group| captures.get(group));
         let first = || captures.iter().skip(1).flatten().find(|it| !it.is_empty());
@@ -156,6 +165,7 @@ impl SecretRule {
 }
 
 impl Exceptions {
+    /// Says whether an exception holds for a secret and the whole match around it.
     fn matches(&self, secret: &[u8], whole: &[u8]) -> bool {
         let is_match =
             |lazy: &LazyRegex, text| lazy.get().is_some_and(|regex| regex.is_match(text));
@@ -163,11 +173,11 @@ impl Exceptions {
             || self.matches.iter().any(|lazy| is_match(lazy, whole))
             || !self.stopwords.is_empty() && {
                 let secret = secret.to_ascii_lowercase();
-                let holds = |word: &&str| {
+                let contains = |word: &&str| {
                     let mut windows = secret.windows(word.len());
                     windows.any(|window| window == word.as_bytes())
                 };
-                self.stopwords.iter().any(holds)
+                self.stopwords.iter().any(contains)
             }
     }
 }

@@ -9,7 +9,8 @@ use canary::canary;
 use super::*;
 use crate::rule::RuleSet;
 
-/// Replaces the secrets of a text by markers, those too that match only then.
+/// Replaces the secrets of a text by markers. Repeats the search, because some texts match a rule only after another
+/// secret in them was replaced.
 fn redact(text: &str) -> Option<String> {
     let mut changed: Option<String> = None;
     for _ in 0..4 {
@@ -81,15 +82,16 @@ fn rules_in(text: &str) -> Vec<&'static str> {
     find(text.as_bytes()).iter().map(|it| it.rule).collect()
 }
 
-fn aws() -> String {
+/// Returns a key in the format of AWS. It is assembled here: as a literal, scanners for secrets would report this file.
+fn aws_key() -> String {
     ["AKIA", "QYLPMN5H", "HHFPZAM2"].concat()
 }
 
 #[test]
 fn an_example_key_is_no_secret() {
-    assert_eq!(rules_in(&aws()), ["aws-access-token"]);
+    assert_eq!(rules_in(&aws_key()), ["aws-access-token"]);
     assert!(rules_in(&["AKIA", "IOSFODNN7", "EXAMPLE"].concat()).is_empty());
-    // Regular enough to be a placeholder.
+    // Its entropy is low, so it is a placeholder.
     assert!(rules_in(&["AKIA", "AAAAAAAA", "AAAAAAAA"].concat()).is_empty());
     let gcp = ["AIza", "SyDMAScliyLx7F0NPDEJi1QmyCgHIAODrlU"].concat();
     assert!(rules_in(&gcp).is_empty(), "gitleaks lists it as an example");
@@ -100,8 +102,8 @@ fn what_is_redacted_is_not_found_again() {
     let text = format!(
         "curl -u \"alice:{}\" https://x {} and {}",
         "hunter2hunter",
-        aws(),
-        aws()
+        aws_key(),
+        aws_key()
     );
     let once = redact(&text).expect("there are secrets in it");
     assert!(
@@ -113,7 +115,7 @@ fn what_is_redacted_is_not_found_again() {
 
 #[test]
 fn the_rest_of_a_text_stays() {
-    let text = format!("é {} ü", aws());
+    let text = format!("é {} ü", aws_key());
     assert_eq!(
         redact(&text).as_deref(),
         Some("é [redacted:aws-access-token] ü")
@@ -124,14 +126,14 @@ fn the_rest_of_a_text_stays() {
 #[test]
 fn bytes_that_are_no_text_are_looked_at_too() {
     let mut bytes = vec![0xFF, 0x00, 0xC3, b' '];
-    bytes.extend_from_slice(aws().as_bytes());
+    bytes.extend_from_slice(aws_key().as_bytes());
     bytes.extend_from_slice(&[b' ', 0xFE, 0x80, 0x80, 0x80, 0x80, 0x80]);
     assert_eq!(find(&bytes).len(), 1);
 }
 
 #[test]
 fn every_rule_finds_what_its_own_expression_describes_and_nothing_of_it_stays() {
-    let mut unnamed = Vec::new();
+    let mut found_by_others = Vec::new();
     for (id, keyword, source) in RuleSet::built_in().sources() {
         // Some keywords are no part of the expression, and must only be near.
         let made = (0..400).map(|seed| format!("{} {keyword}", canary(source, seed)));
@@ -141,17 +143,17 @@ fn every_rule_finds_what_its_own_expression_describes_and_nothing_of_it_stays() 
             Some((text, own.range))
         });
         let Some((text, range)) = hit else {
-            // Another rule says the same of it, and begins no later.
+            // Another rule matches the same text, and begins no later.
             let mut others = made.map(|text| find(text.as_bytes()).len());
             assert!(others.all(|count| count > 0), "{id} finds nothing");
-            unnamed.push(id);
+            found_by_others.push(id);
             continue;
         };
         let once = redact(&text).expect("there is a secret in it");
         assert!(!once.contains(&text[range]), "{id}: {once}");
         assert_eq!(redact(&once), None, "{id}: {once}");
     }
-    assert_eq!(unnamed, ["bittrex-secret-key"]);
+    assert_eq!(found_by_others, ["bittrex-secret-key"]);
 }
 
 #[test]
@@ -165,7 +167,7 @@ fn a_secret_between_other_things_is_found_whatever_surrounds_it() {
         ("日本", "語"),
         ("\u{0}", "\u{0}"),
     ] {
-        let text = format!("{before}{}{after}", aws());
+        let text = format!("{before}{}{after}", aws_key());
         assert_eq!(rules_in(&text), ["aws-access-token"], "{text:?}");
     }
     let npm = ["np", "m_", "rk2xv9lm4tb8nc3wd6hf1gj5ps0yteuaiooq"].concat();
@@ -192,8 +194,8 @@ fn digits_are_a_token_near_the_name_of_their_service_and_a_commit_elsewhere() {
     assert_eq!(found[0].range, 20017..20057, "wherever the window begins");
 }
 
-/// How long this thread has been running: others share the machine.
-fn spent() -> Duration {
+/// Returns the CPU time of this thread: elapsed time would include that of other processes on the machine.
+fn thread_cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
     Duration::from_nanos(nanos.unwrap_or(0))
@@ -201,7 +203,7 @@ fn spent() -> Duration {
 
 #[test]
 fn hostile_text_takes_linear_time() {
-    // Keywords of all rules, and beginnings that never end.
+    // Keywords of all rules, and beginnings of secrets whose ends are missing.
     let words: String = RuleSet::built_in()
         .rules
         .iter()
@@ -210,10 +212,11 @@ fn hostile_text_takes_linear_time() {
         .collect();
     let took = |times: usize| {
         let text = words.repeat(times);
-        let began = spent();
+        let start = thread_cpu_time();
         find(text.as_bytes());
-        spent() - began
+        thread_cpu_time() - start
     };
+    // The first run compiles the expressions.
     took(1);
     let (few, many) = (took(2), took(16));
     assert!(

@@ -42,7 +42,8 @@ pub(crate) fn splice_request(
             parsed.messages[at].index + 1
         )));
     }
-    // Of several messages that the client sent as one, the last is shown so.
+    // The log has several messages for some of the client's. Only the last of them is mapped to it, so that the
+    // client's message is sent once.
     let is_last = |at: usize| {
         let next = parsed.messages.get(at + 1);
         next.is_none_or(|next| next.index != parsed.messages[at].index)
@@ -61,7 +62,7 @@ pub(crate) fn splice_request(
         end: None,
         shows_lookups,
         alternation: Alternation::of(call.wire, quirks.alternate),
-        stale: if quirks.bound && call.wire == Wire::Anthropic {
+        stale_thinking: if quirks.bound && call.wire == Wire::Anthropic {
             log.changed_before()?
         } else {
             None
@@ -69,13 +70,14 @@ pub(crate) fn splice_request(
     };
     let messages = &parsed.envelope.messages;
     let first = messages.get(parsed.envelope.leading);
+    // Without such a message, the list ends there, before its closing bracket.
     let start = first.map_or(parsed.envelope.list.end - 1, |first| first.start);
     splicer.pieces.push(OutgoingPart::Client(0..start));
     for piece in view.pieces() {
         match &piece.shows {
             Shows::Verbatim(span) => {
                 for seq in span.seqs() {
-                    splicer.message(seq);
+                    splicer.push_message(seq);
                 }
             }
             Shows::Round {
@@ -83,16 +85,20 @@ pub(crate) fn splice_request(
                 closed,
                 masks,
                 recalls,
-            } => splicer.round(members, *closed, masks, recalls)?,
-            // In the form of this request, which need not be that of the task.
+            } => splicer.push_round(members, *closed, masks, recalls)?,
+            // They are rendered for the wire of this request, which need not be that of the task.
             Shows::StandIn(id) | Shows::Note(id) => match log.event(*id)?.what {
                 What::Fold(fold) => {
                     for line in render_stand_in(call.wire, &fold.stand_in) {
-                        splicer.ours(Bytes::from(line));
+                        splicer.push_inserted_message(Bytes::from(line));
                     }
                 }
                 What::Note { text, .. } => {
-                    splicer.ours(Bytes::from(render_text(call.wire, Role::User, &text)));
+                    splicer.push_inserted_message(Bytes::from(render_text(
+                        call.wire,
+                        Role::User,
+                        &text,
+                    )));
                 }
                 _ => {}
             },
@@ -102,7 +108,7 @@ pub(crate) fn splice_request(
     let known = parsed.messages.len().min(digests.len());
     if let Some(last) = parsed.messages[..known].last() {
         for range in &messages[last.index + 1..] {
-            splicer.client(range.clone());
+            splicer.push_client_message(range.clone());
         }
     }
     let end = messages.last().map_or(start, |last| last.end);
@@ -122,38 +128,39 @@ struct RequestSplicer<'a> {
     pieces: Vec<OutgoingPart>,
     /// The end of the client's last message, if it is the last part so far.
     end: Option<u64>,
-    /// The request offers the tools that look-ups call. A conversation with calls is refused where it has no tools.
+    /// Whether look-ups are shown: the request offers the tools that they call. Providers refuse calls in a request
+    /// without tools.
     shows_lookups: bool,
     /// Separates turns of one role, where roles must alternate.
     alternation: Option<Alternation>,
-    /// Thinking up to this message is left out if its signature covers the messages before it.
-    stale: Option<Seq>,
+    /// Thinking up to this message is left out: its signature covers messages that are shown otherwise now.
+    stale_thinking: Option<Seq>,
 }
 
 impl RequestSplicer<'_> {
     /// Adds the client's bytes of a message, and of messages without content right before it.
-    fn message(&mut self, seq: Seq) {
+    fn push_message(&mut self, seq: Seq) {
         let Some(at) = self.index.get(&seq).copied() else {
             // The client did not send the message back: it is reasoning.
             return;
         };
-        for at in self.silent_before(at)..=at {
+        for at in self.first_without_content_before(at)..=at {
             let range = self.parsed.envelope.messages[at].clone();
             match self.without_stale_thinking(seq, &range) {
-                Some(bytes) => self.ours(Bytes::from(bytes)),
-                None => self.client(range),
+                Some(bytes) => self.push_inserted_message(Bytes::from(bytes)),
+                None => self.push_client_message(range),
             }
         }
     }
 
     /// Returns the client's message without thinking that would be refused; none if it has none.
     fn without_stale_thinking(&self, seq: Seq, range: &Range<u64>) -> Option<Vec<u8>> {
-        self.stale.filter(|stale| seq <= *stale)?;
+        self.stale_thinking.filter(|stale| seq <= *stale)?;
         without_thinking(&self.call.body.part(range).ok()?)
     }
 
     /// Returns the first of the messages without content that precede a message and belong to it.
-    fn silent_before(&self, at: usize) -> usize {
+    fn first_without_content_before(&self, at: usize) -> usize {
         let count = self
             .parsed
             .messages
@@ -164,21 +171,23 @@ impl RequestSplicer<'_> {
         }
     }
 
-    fn client(&mut self, range: Range<u64>) {
+    /// Adds a message of the client in its own bytes.
+    fn push_client_message(&mut self, range: Range<u64>) {
+        // The bytes are read only where the role of the message matters.
         if self.alternation.is_some()
             && let Ok(bytes) = self.call.body.part(&range)
         {
             let bytes = bytes.into_owned();
             let follows = self.end.is_some_and(|end| self.follows(end, &range));
-            self.separate(&bytes, !follows);
+            self.push_separator(&bytes, !follows);
         }
         match self.end {
-            // Include the client's bytes between the two messages.
+            // The client's own separator, such as a comma and a line break, belongs to the part.
             Some(end) if end <= range.start && self.follows(end, &range) => {
                 self.pieces.push(OutgoingPart::Client(end..range.end));
             }
             _ => {
-                self.comma();
+                self.push_comma();
                 self.pieces.push(OutgoingPart::Client(range.clone()));
             }
         }
@@ -193,27 +202,31 @@ impl RequestSplicer<'_> {
             .is_some_and(|before| messages[before].end == end)
     }
 
-    fn ours(&mut self, bytes: Bytes) {
-        self.separate(&bytes, true);
-        self.put(bytes);
+    /// Adds a message that the client did not send so.
+    fn push_inserted_message(&mut self, bytes: Bytes) {
+        self.push_separator(&bytes, true);
+        self.push_inserted(bytes);
     }
 
-    /// Adds a separator between two turns of one role, where roles must alternate.
-    fn separate(&mut self, next: &[u8], seam: bool) {
+    /// Adds a separator before the message `next` if the turn before it has the same role, where roles must alternate.
+    /// At a `seam`, `next` does not follow the message that it follows in the client's request.
+    fn push_separator(&mut self, next: &[u8], seam: bool) {
         let alternation = self.alternation.as_mut();
         if let Some(separator) = alternation.and_then(|turns| turns.separator(next, seam)) {
-            self.put(Bytes::from(separator));
+            self.push_inserted(Bytes::from(separator));
         }
     }
 
-    fn put(&mut self, bytes: Bytes) {
-        self.comma();
+    /// Adds bytes that the client did not send.
+    fn push_inserted(&mut self, bytes: Bytes) {
+        self.push_comma();
         self.pieces.push(OutgoingPart::Inserted(bytes));
         self.end = None;
     }
 
-    fn comma(&mut self) {
-        // The head comes first, and nothing is put between it and the first message.
+    /// Adds the comma before a message, unless it is the first one.
+    fn push_comma(&mut self) {
+        // The first part is the client's bytes before the messages.
         if self.pieces.len() > 1 {
             self.pieces
                 .push(OutgoingPart::Inserted(Bytes::from_static(b",")));
@@ -221,7 +234,7 @@ impl RequestSplicer<'_> {
     }
 
     /// Adds a round that is not shown as it came.
-    fn round(
+    fn push_round(
         &mut self,
         members: &[Seq],
         closed: bool,
@@ -234,7 +247,7 @@ impl RequestSplicer<'_> {
                 continue;
             };
             let messages = &self.parsed.envelope.messages;
-            for silent in &messages[self.silent_before(at)..at] {
+            for silent in &messages[self.first_without_content_before(at)..at] {
                 bodies.push((*seq, self.call.body.part(silent)?.into_owned()));
             }
             let body = match self.without_stale_thinking(*seq, &messages[at]) {
@@ -242,7 +255,7 @@ impl RequestSplicer<'_> {
                 None => self.call.body.part(&messages[at])?.into_owned(),
             };
             let ids = masks.iter().filter(|(masked, ..)| masked == seq);
-            let body = self.masked(body, ids.map(|(.., id)| *id))?;
+            let body = self.with_stubs(body, ids.map(|(.., id)| *id))?;
             let ids = recalls.iter().filter(|(carrier, _)| carrier == seq);
             let ids = ids.map(|(_, id)| *id);
             bodies.push((*seq, self.log.with_recalls(body, ids)?));
@@ -259,7 +272,7 @@ impl RequestSplicer<'_> {
                 continue;
             }
             let (from, at) = (lookup.span.from(), lookup.span.to());
-            if self.stale.is_some_and(|stale| at <= stale) {
+            if self.stale_thinking.is_some_and(|stale| at <= stale) {
                 for message in &mut lookup.messages {
                     *message = without_thinking(message).unwrap_or_else(|| message.clone());
                 }
@@ -267,13 +280,13 @@ impl RequestSplicer<'_> {
             rendered = splice_lookups(rendered, (from, at), &lookup.messages, &lookup.results);
         }
         for line in rendered {
-            self.ours(Bytes::from(line.bytes));
+            self.push_inserted_message(Bytes::from(line.bytes));
         }
         Ok(())
     }
 
     /// Returns the client's message with stubs for the masked parts.
-    fn masked(
+    fn with_stubs(
         &self,
         body: Vec<u8>,
         masks: impl Iterator<Item = EventId>,
@@ -281,7 +294,8 @@ impl RequestSplicer<'_> {
         let message = Message::read(&body).map_err(|error| {
             ConversationError::Internal(format!("a message cannot be read: {error}"))
         })?;
-        // The client's message may lack blocks that the log has, such as reasoning, so maskable parts are counted.
+        // The client's message may lack blocks that the log has, such as reasoning. So a part is not identified by its
+        // index, but by its position among the parts that can be masked.
         let maskable = |part: &infold_wire::Part| part.kind != PartKind::Other;
         let own: Vec<_> = message.parts().into_iter().filter(maskable).collect();
         let mut edits = Vec::new();
@@ -295,7 +309,7 @@ impl RequestSplicer<'_> {
             })?;
             let parts: Vec<_> = stored.parts().into_iter().filter(maskable).collect();
             if parts.len() != own.len() && self.log.redacted(mask.seq)?.is_some() {
-                // Images of a redacted message are gone from the log, so the parts cannot be parsed by counting.
+                // Images of a redacted message are gone from the log, so its parts cannot be matched by counting.
                 continue;
             }
             let place = parts.iter().position(|part| part.index == mask.part);
@@ -343,7 +357,7 @@ pub(crate) fn splice_contexts(
         None => 0,
     };
     for ((seq, digest), message) in digests[first..].iter().zip(&parsed.messages) {
-        // An old request that is repeated may have left the path.
+        // A client may repeat an old request, with messages that a rewind has hidden since.
         if *digest != message.digest {
             break;
         }
@@ -356,7 +370,7 @@ pub(crate) fn splice_contexts(
         let longer = log.with_recalls(body, carried.map(|(id, _)| id))?;
         let (range, longer) = match parsed.envelope.messages.get(message.index) {
             Some(range) => (range.clone(), longer),
-            // A plain text replaces the messages.
+            // The request has a plain text in place of a list of messages.
             None => {
                 let text = Json::parse(&longer).ok().and_then(|it| it.get("content"));
                 let Some(text) = text.map(|text| text.bytes().to_vec()) else {
@@ -409,11 +423,11 @@ pub(crate) fn splice_full(
     let mut first = true;
     let leading = &parsed.envelope.messages[..parsed.envelope.leading];
     for range in leading {
-        comma(&mut first, &mut head);
+        push_separating_comma(&mut first, &mut head);
         head.extend_from_slice(&call.body.part(range)?);
     }
     log.render(view, &mut |_, bytes| {
-        comma(&mut first, &mut head);
+        push_separating_comma(&mut first, &mut head);
         head.extend_from_slice(bytes);
         Ok(())
     })?;
@@ -423,7 +437,8 @@ pub(crate) fn splice_full(
     ))]))
 }
 
-fn comma(first: &mut bool, out: &mut Vec<u8>) {
+/// Appends a comma, unless this is the first element.
+fn push_separating_comma(first: &mut bool, out: &mut Vec<u8>) {
     if !std::mem::take(first) {
         out.push(b',');
     }

@@ -36,7 +36,8 @@ pub enum UpstreamError {
 }
 
 impl Upstreams {
-    /// Takes addresses from the flags, then the configuration, then each API's default.
+    /// Takes the address for each API from the flags, else from `provider`, else from the configuration, else the API's
+    /// default.
     ///
     /// A flag is an address for every API, or `API=ADDRESS`, or `API=PROVIDER`; `provider` names one of the
     /// configuration. The server there is taken to speak the API of the client, unless the address names another
@@ -46,18 +47,18 @@ impl Upstreams {
         flags: &[String],
         provider: Option<&str>,
     ) -> Result<Upstreams, UpstreamError> {
-        let mut everywhere = None;
+        let mut for_all_apis = None;
         let mut named: Vec<(&str, &str)> = Vec::new();
         for flag in flags {
             match flag.split_once('=') {
-                // An address may have a query.
+                // An address may contain `=`, too: in its query.
                 Some((api, to)) if !api.contains("://") => named.push((api, to)),
-                _ => everywhere = Some(flag.as_str()),
+                _ => for_all_apis = Some(flag.as_str()),
             }
         }
         if let Some((api, _)) = named
             .iter()
-            .find(|(api, _)| !SERVED_APIS.contains(&canon(api)))
+            .find(|(api, _)| !SERVED_APIS.contains(&canonical_api(api)))
         {
             return Err(UpstreamError::Api((*api).to_owned()));
         }
@@ -72,21 +73,21 @@ impl Upstreams {
         let mut all = Vec::new();
         for wire in Wire::ALL {
             let api = api(wire);
-            let flag = named.iter().rev().find(|(of, _)| canon(of) == api);
-            let flag = flag.map(|(_, to)| *to).or(everywhere);
-            let set = config.serve.upstreams.iter().find(|(of, _)| *of == api);
-            let set = set.map(|(_, set)| set.value.as_str());
+            let flag = named.iter().rev().find(|(of, _)| canonical_api(of) == api);
+            let flag = flag.map(|(_, to)| *to).or(for_all_apis);
+            let configured = config.serve.upstreams.iter().find(|(of, _)| *of == api);
+            let configured = configured.map(|(_, set)| set.value.as_str());
             // A provider named on the command line takes precedence over the configuration.
-            let by_name = chosen.as_ref().and_then(|one| speaking(one, api));
-            let (first, second) = if provider.is_some() {
-                (by_name, set)
+            let by_name = chosen.as_ref().and_then(|one| provider_for_api(one, api));
+            let (by_name, configured) = if provider.is_some() {
+                (by_name, configured)
             } else {
-                (None, set)
+                (None, configured)
             };
-            let provider = match (flag, first, second) {
+            let provider = match (flag, by_name, configured) {
                 (Some(to), ..) | (None, None, Some(to)) => upstream(config, api, to)?,
                 (None, Some(provider), _) => provider,
-                (None, None, None) => usual(config, api),
+                (None, None, None) => default_provider(config, api),
             };
             all.push(Upstream::new(provider)?);
         }
@@ -116,38 +117,40 @@ impl Upstream {
     }
 }
 
-/// The API of a wire, as the configuration names it.
+/// Returns the API of a wire, as the configuration names it.
 pub(crate) fn api(wire: Wire) -> &'static str {
     SERVED_APIS[wire as usize]
 }
 
-/// People say chat and mean openai.
-fn canon(api: &str) -> &str {
+/// Returns the name of an API in the configuration: `chat` is another name for `openai`.
+fn canonical_api(api: &str) -> &str {
     if api == "chat" { "openai" } else { api }
 }
 
-/// Returns a provider as one that speaks this API: OpenAI's two APIs share an address.
-fn speaking(provider: &Provider, wanted: &'static str) -> Option<Provider> {
+/// Returns a provider as one that speaks this API; none if it speaks another. OpenAI's two APIs share an address, so a
+/// provider of one speaks the other, too; LM Studio serves both.
+fn provider_for_api(provider: &Provider, wanted: &'static str) -> Option<Provider> {
     let speaks = provider.api.value.as_str();
-    let alike = |api: &str| matches!(api, "openai" | "responses" | "lmstudio");
+    let shares_address = |api: &str| matches!(api, "openai" | "responses" | "lmstudio");
     if speaks == wanted || speaks == "lmstudio" && wanted == "openai" {
         return Some(provider.clone());
     }
-    (alike(speaks) && alike(wanted)).then(|| Provider {
+    (shares_address(speaks) && shares_address(wanted)).then(|| Provider {
         api: Setting::new(wanted.to_owned(), provider.api.origin.clone()),
         base_url: provider.base_url.clone().or_else(|| {
-            let home = "http://127.0.0.1:1234/v1".to_owned();
-            (speaks == "lmstudio").then(|| Setting::new(home, Origin::Default))
+            let default_base = "http://127.0.0.1:1234/v1".to_owned();
+            (speaks == "lmstudio").then(|| Setting::new(default_base, Origin::Default))
         }),
         ..provider.clone()
     })
 }
 
-/// A provider of the configuration, or an address; either may speak another API.
+/// Returns the provider that `to` names: one of the configuration, or an address. Either may speak another API than the
+/// client.
 fn upstream(config: &Config, api: &'static str, to: &str) -> Result<Provider, UpstreamError> {
     if let Some((scheme, _)) = to.split_once("://") {
         let (speaks, base) = match scheme.split_once('+') {
-            Some((speaks, _)) => (canon(speaks), &to[speaks.len() + 1..]),
+            Some((speaks, _)) => (canonical_api(speaks), &to[speaks.len() + 1..]),
             None => (api, to),
         };
         if !SERVED_APIS.contains(&speaks) {
@@ -166,17 +169,18 @@ fn upstream(config: &Config, api: &'static str, to: &str) -> Result<Provider, Up
     }
     let named = config.provider_named(to);
     let named = named.ok_or_else(|| UpstreamError::Unknown(to.to_owned()))?;
-    Ok(speaking(&named, api).unwrap_or(named))
+    Ok(provider_for_api(&named, api).unwrap_or(named))
 }
 
-/// The provider in use, if it speaks this API; else one that does; else where the API is at home.
-fn usual(config: &Config, api: &'static str) -> Provider {
-    let in_use = config.provider().and_then(|one| speaking(one, api));
+/// Returns the provider in use, if it speaks this API; else another one of the configuration that does; else the vendor
+/// of the API.
+fn default_provider(config: &Config, api: &'static str) -> Provider {
+    let in_use = config.provider().and_then(|one| provider_for_api(one, api));
     let mut own = config.llm.providers.iter();
     let own = || own.find(|one| one.api.value == api).cloned();
-    let home = || config.provider_named(api);
+    let vendor = || config.provider_named(api);
     in_use
         .or_else(own)
-        .or_else(home)
+        .or_else(vendor)
         .expect("every API that is served has a home")
 }

@@ -1,4 +1,5 @@
-//! Inserts members into mappings between brackets, and removes them.
+//! Inserts members into mappings between brackets (JSON, and the flow style of YAML), and removes them. All other bytes
+//! of the file stay as they are.
 
 use serde_json::Value;
 
@@ -7,7 +8,7 @@ use crate::json;
 use crate::text::{Patch, begins_line, indent, line_end, line_stop};
 use crate::tree::{Member, Node, NodeKind};
 
-/// Inserts a member at the end of a mapping; returns what was put around it.
+/// Inserts a member at the end of a mapping; returns the text that was put around it, which a removal takes away.
 pub(crate) fn insert(
     syntax: Syntax,
     text: &str,
@@ -26,32 +27,38 @@ pub(crate) fn insert(
     let NodeKind::Map(members, _) = &map.kind else {
         return Around::default();
     };
-    let end = line_end(text);
+    let newline = line_end(text);
     let Some(last) = members.last() else {
         return insert_first(text, map, &outer, &format!("{key}"), value, patch);
     };
     let stop = last.value.span.end;
     let comma = comma_after(syntax, text, stop);
-    // Behind the comma that is there already, and behind a comment on that line.
+    // The member is put behind a trailing comma that is there already, and behind a comment on the same line.
     let behind = comma.map_or(stop, |at| at + 1);
-    let close = map.span.end - 1;
-    let line = line_stop(text, behind);
+    let closing_bracket = map.span.end - 1;
+    let end_of_line = line_stop(text, behind);
     let is_multi_line =
         begins_line(text, last.start) && !text[map.span.start..last.start].is_empty();
     let is_multi_line = is_multi_line && text[map.span.start..last.start].contains('\n');
     let (at, prefix, inner) = if is_multi_line {
-        let at = if line < close { line } else { behind };
+        let at = if end_of_line < closing_bracket {
+            end_of_line
+        } else {
+            behind
+        };
         let inner = indent(text, last.start).to_owned();
-        (at, format!("{end}{inner}"), Some(inner))
+        (at, format!("{newline}{inner}"), Some(inner))
     } else {
         (behind, " ".to_owned(), None)
     };
-    let unit = inner.as_deref().map(|inner| unit(inner, &outer).to_owned());
+    let unit = inner
+        .as_deref()
+        .map(|inner| indent_unit(inner, &outer).to_owned());
     let body = render(
         value,
         inner.as_deref(),
         unit.as_deref().unwrap_or("  "),
-        end,
+        newline,
     );
     let suffix = if comma.is_some() { "," } else { "" };
     if comma.is_none() {
@@ -73,25 +80,26 @@ fn insert_first(
     value: &Value,
     patch: &mut Patch,
 ) -> Around {
-    let end = line_end(text);
-    let close = map.span.end - 1;
-    // Behind comments that are in it.
-    let inside = &text[map.span.start + 1..close];
+    let newline = line_end(text);
+    let closing_bracket = map.span.end - 1;
+    // The member is put behind comments in the empty mapping.
+    let inside = &text[map.span.start + 1..closing_bracket];
     let at = map.span.start + 1 + inside.trim_end().len();
     let unit = if outer.contains('\t') { "\t" } else { "  " };
     let inner = format!("{outer}{unit}");
-    let prefix = format!("{end}{inner}");
-    let suffix = if text[at..close].contains('\n') {
+    let prefix = format!("{newline}{inner}");
+    let suffix = if text[at..closing_bracket].contains('\n') {
         String::new()
     } else {
-        format!("{end}{outer}")
+        format!("{newline}{outer}")
     };
-    let body = render(value, Some(&inner), unit, end);
+    let body = render(value, Some(&inner), unit, newline);
     patch.insert(at, format!("{prefix}{key}: {body}{suffix}"));
     Around { prefix, suffix }
 }
 
-/// Removes a member of a mapping, with the comma that it needs no more.
+/// Removes a member of a mapping, with the comma that is no longer needed, and `around`, the text that an insertion put
+/// around the member.
 pub(crate) fn remove(
     syntax: Syntax,
     text: &str,
@@ -128,7 +136,8 @@ pub(crate) fn remove(
     patch.remove(start..end);
 }
 
-/// Writes a value: on lines of its own for each member if there is an indentation, else on one line.
+/// Writes a value: each member on a line of its own if an indentation is given, else all on one line. `unit` is what
+/// one level adds to the indentation, and `end` a line end.
 pub(crate) fn render(value: &Value, indent: Option<&str>, unit: &str, end: &str) -> String {
     match (value, indent) {
         (Value::Object(members), Some(indent)) if !members.is_empty() => {
@@ -161,7 +170,7 @@ pub(crate) fn render(value: &Value, indent: Option<&str>, unit: &str, end: &str)
     }
 }
 
-/// Returns where the comma behind a value stands.
+/// Returns the position of the comma behind a value, if there is one.
 fn comma_after(syntax: Syntax, text: &str, stop: usize) -> Option<usize> {
     let at = match syntax {
         Syntax::Json => json::skip(text, stop),
@@ -170,6 +179,7 @@ fn comma_after(syntax: Syntax, text: &str, stop: usize) -> Option<usize> {
     text[at..].starts_with(',').then_some(at)
 }
 
+/// Returns where the next token begins, behind white space and comments that begin with `#`.
 fn skip_with_hashes(text: &str, mut at: usize) -> usize {
     loop {
         let rest = &text[at..];
@@ -181,15 +191,15 @@ fn skip_with_hashes(text: &str, mut at: usize) -> usize {
     }
 }
 
-/// The indentation of the line that a place is on.
+/// Returns the indentation of the line that a place is on.
 fn line_indent(text: &str, at: usize) -> String {
     let line = &text[crate::text::line_start(text, at)..at];
     let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
     line[..blank].to_owned()
 }
 
-/// What one level adds to the indentation.
-fn unit<'a>(inner: &'a str, outer: &str) -> &'a str {
+/// Returns what one level of nesting adds to the indentation; two spaces if that is unknown.
+fn indent_unit<'a>(inner: &'a str, outer: &str) -> &'a str {
     match inner.strip_prefix(outer) {
         Some(unit) if !unit.is_empty() => unit,
         _ => "  ",

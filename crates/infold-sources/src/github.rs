@@ -9,7 +9,7 @@ use crate::fields::{label_names, text};
 use crate::source::{Repository, TaskPages};
 use crate::{SourceError, SourceKind, SourceTask, TaskComment, TaskRef, TaskType};
 
-/// How many items a page has, which is the most that GitHub gives.
+/// The number of items on a page, the most that GitHub allows.
 const PAGE_SIZE: &str = "100";
 
 /// Finds a repository. A renamed one is found by its old name too.
@@ -90,7 +90,7 @@ pub async fn comments(
     api.list(&what, url, false, &mut take).await
 }
 
-/// Posts a comment, once.
+/// Posts a comment. A request without an answer is not repeated: it could post the comment twice.
 pub async fn post_comment(
     api: &mut ForgeApi,
     repo: &Repository,
@@ -107,7 +107,7 @@ pub async fn post_comment(
     api.send(request).await.map(drop)
 }
 
-/// Adds a label, and takes others away.
+/// Adds a label, and removes others.
 pub async fn relabel(
     api: &mut ForgeApi,
     repo: &Repository,
@@ -135,7 +135,7 @@ pub async fn relabel(
             repeat: Repeat::Harmless,
         };
         match api.send(request).await {
-            // Another process took it away.
+            // The task has the label no longer: another process removed it.
             Ok(_) | Err(SourceError::Missing { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -143,19 +143,20 @@ pub async fn relabel(
     Ok(())
 }
 
+/// Returns the URL of an issue, or of `subpath` below it. Pull requests are issues, too.
 fn issue_url(
     api: &ForgeApi,
     repo: &Repository,
     task: &TaskRef,
-    below: &[&str],
+    subpath: &[&str],
     query: &[(&str, &str)],
 ) -> RestUrl {
     let mut segments = vec!["repos", &repo.owner, &repo.name, "issues", &task.task_id];
-    segments.extend(below);
+    segments.extend(subpath);
     api.server.at(&segments, query)
 }
 
-/// Reads an issue; a pull request is one with another member. None if it has no number.
+/// Reads an issue, or a pull request, which is an issue with the member `pull_request`. None if it has no number.
 fn read_task(json: Json<'_>, host: &str, repo: &Repository) -> Option<SourceTask> {
     let number = json
         .get("number")?
@@ -200,7 +201,7 @@ fn read_comment(json: Json<'_>) -> TaskComment {
     }
 }
 
-/// Returns who wrote it; the account of a deleted user is null.
+/// Returns the login of the author. The author is null if the account was deleted; GitHub shows `ghost` then.
 fn author(json: Json<'_>) -> String {
     let user = json.get("user").filter(|user| !user.is_null());
     user.map_or_else(|| "ghost".to_owned(), |user| text(user, "login"))

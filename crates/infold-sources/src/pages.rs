@@ -5,8 +5,9 @@ use infold_provider::{RestServer, RestUrl};
 
 /// Returns the address of the next page; none at the end.
 ///
-/// `X-Next-Page` counts where it is (GitLab, pages by number), else the link `next` (GitHub; GitLab by key).
-/// A link to another host, as servers behind a proxy may write, is followed at this server.
+/// The header `X-Next-Page` takes precedence (GitLab with numbered pages) over the link `next` (GitHub, and GitLab with
+/// pages by key). Servers behind a proxy may write links to another host: such a link is followed at this server, the
+/// only one that may see the token.
 pub fn next_page(server: &RestServer, from: &RestUrl, headers: &HeaderMap) -> Option<RestUrl> {
     if let Some(page) = headers.get("x-next-page") {
         let page = page.to_str().unwrap_or_default().trim();
@@ -20,7 +21,7 @@ pub fn next_page(server: &RestServer, from: &RestUrl, headers: &HeaderMap) -> Op
     let next = server
         .linked(from, link)
         .unwrap_or_else(|| from.with_query_of(link));
-    // A page that follows itself would never end.
+    // A page whose next page is itself would never end.
     (next != *from).then_some(next)
 }
 

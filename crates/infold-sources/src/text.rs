@@ -1,13 +1,13 @@
-//! Makes texts of strangers visible, and texts of a model harmless where they are posted.
+//! Escapes invisible characters in untrusted texts, and makes texts of a model safe to post.
 
-/// Escapes characters that a terminal would obey, or that a reader would not see: controls, marks that
-/// turn the direction of a text, tags, and other invisible ones. Line breaks and tabs stay.
+/// Escapes characters that a terminal would execute, or that a reader would not see: controls, marks that
+/// change the direction of a text, tags, and other invisible ones. Line breaks and tabs stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            // A line break of another system is one line break.
+            // `\r\n` is one line break.
             '\r' if chars.peek() == Some(&'\n') => {}
             '\n' | '\t' => shown.push(c),
             c if is_hidden(c) => shown.extend(c.escape_unicode()),
@@ -47,7 +47,7 @@ pub fn postable(text: &str) -> String {
             push_without_mentions(&mut posted, line);
         }
     }
-    // A hidden comment could forge a marker.
+    // Infold recognises its own comments by markers in HTML comments, which a model could forge.
     posted.replace("<!--", "&lt;!--")
 }
 
@@ -61,7 +61,7 @@ fn is_command(line: &str) -> bool {
     !word.is_empty() && after.chars().next().is_none_or(char::is_whitespace)
 }
 
-/// Appends a text; after an `@` that would mention an account, an invisible space prevents it.
+/// Appends a text, with a zero-width space after each `@` that would mention an account.
 fn push_without_mentions(to: &mut String, text: &str) {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {

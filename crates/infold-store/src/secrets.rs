@@ -14,16 +14,16 @@ use crate::file::files;
 use crate::frame::has_names;
 use crate::{Contexts, LogError, TaskError, lock, stored};
 
-/// A secret that lies on the disk.
+/// A secret in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSecret {
     /// The file in the task's directory.
     pub file: String,
-    /// The message, or the event, frame or line, that it is in.
+    /// The message, event or line that it is in.
     pub place: SecretPlace,
     /// A description that does not reveal it.
     pub found: FoundSecret,
-    /// Whether it is an id or a tool name, which a redaction does not change.
+    /// Whether it remains after a redaction, because it is in an id or a tool name, which a redaction does not change.
     pub stays: bool,
 }
 
@@ -47,16 +47,16 @@ pub struct Scanned {
     pub messages: u64,
 }
 
-/// A line that is longer is looked at in pieces, as text.
+/// A longer line is searched in pieces, as plain text instead of JSON, so that memory is bounded.
 const MAX_LINE_BYTES: u64 = 80 << 20;
 
-/// The number of bytes of a piece that are searched again with the next one.
+/// The number of bytes of a piece that are searched again with the next one: a secret may be in both.
 const OVERLAP_BYTES: usize = 64 << 10;
 
-/// How large a piece is.
+/// The size of a piece.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Files that hold no text: records of numbers, and the lock.
+/// Returns whether a file contains text of a task: sidecars (`.idx`) contain numbers, and the lock names a process.
 fn is_text(name: &str) -> bool {
     !name.ends_with(".idx") && name != "lock"
 }
@@ -74,7 +74,7 @@ impl Contexts {
             name: task.to_string(),
             nearest: Vec::new(),
         })?;
-        Ok(in_directory(&dir, read, take)?)
+        Ok(scan_directory(&dir, read, take)?)
     }
 
     /// Finds secrets in the files beside the tasks, and in the remains of tasks that were removed or never
@@ -88,17 +88,17 @@ impl Contexts {
         if !self.root().is_dir() {
             return Ok(Scanned::default());
         }
-        let mut scanned = in_directory(self.root(), read, take)?;
+        let mut scanned = scan_directory(self.root(), read, take)?;
         for place in PLACES {
             let left = files(&self.root().join(place), |name| name.starts_with('.'))?;
-            // Who is still making a task holds its lock.
+            // A process that is still creating a task holds its lock.
             for dir in left.into_iter().filter(|dir| !lock::is_held(dir)) {
                 let name = dir.file_name().unwrap_or_default().to_string_lossy();
                 let mut take = |secret: StoredSecret| {
                     let file = format!("{place}/{name}/{}", secret.file);
                     take(StoredSecret { file, ..secret })
                 };
-                scanned.messages += in_directory(&dir, read, &mut take)?.messages;
+                scanned.messages += scan_directory(&dir, read, &mut take)?.messages;
             }
         }
         Ok(scanned)
@@ -106,8 +106,8 @@ impl Contexts {
 }
 
 impl Contexts {
-    /// Finds secrets in the checkpoints of workspaces, for these tasks: each with a task that has a snapshot
-    /// with it.
+    /// Finds secrets in the checkpoints of workspaces that have snapshots of these tasks. Calls `take` with each, and
+    /// with a task that has a snapshot with it.
     pub fn find_secrets_in_checkpoints(
         &self,
         tasks: &[Uuid],
@@ -145,7 +145,8 @@ impl Contexts {
     }
 }
 
-fn in_directory(
+/// Finds secrets in the text files of a directory, not of those below it.
+fn scan_directory(
     dir: &Path,
     read: &mut dyn FnMut(u64),
     take: &mut dyn FnMut(StoredSecret),
@@ -164,8 +165,8 @@ fn in_directory(
     let mut scanned = Scanned::default();
     for name in names {
         let path = dir.join(&name);
-        match in_file(&path, &name, &mut scanned, read, take) {
-            // A working file went while its directory was looked at.
+        match scan_file(&path, &name, &mut scanned, read, take) {
+            // A temporary file was removed since the directory was listed.
             Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
             done => done?,
         }
@@ -173,7 +174,8 @@ fn in_directory(
     Ok(scanned)
 }
 
-fn in_file(
+/// Finds secrets in a file, line by line.
+fn scan_file(
     path: &Path,
     name: &str,
     scanned: &mut Scanned,
@@ -196,16 +198,17 @@ fn in_file(
         looked_at(read);
         scanned.messages += u64::from(name == "messages.jsonl");
         let place = place(name, number, &line);
-        let mut tell = |found: Vec<FoundSecret>, staying: &[FoundSecret]| {
+        let mut report = |found: Vec<FoundSecret>, staying: &[FoundSecret]| {
             for one in &found {
-                // Secrets with the same prefix and length cannot be distinguished: a redaction may remove each
-                // as long as it removes one.
-                let number = |all: &[FoundSecret]| all.iter().filter(|other| *other == one).count();
+                // Secrets of the same prefix and length have equal descriptions. If a redaction removes some of them,
+                // each is reported as one that it removes.
+                let count_same =
+                    |all: &[FoundSecret]| all.iter().filter(|other| *other == one).count();
                 take(StoredSecret {
                     file: name.to_owned(),
                     place,
                     found: one.clone(),
-                    stays: number(&found) <= number(staying),
+                    stays: count_same(&found) <= count_same(staying),
                 });
             }
         };
@@ -215,11 +218,11 @@ fn in_file(
         } else {
             find_staying(place, &line)
         };
-        tell(secrets, &staying);
+        report(secrets, &staying);
         if read < MAX_LINE_BYTES || line.ends_with(b"\n") {
             continue;
         }
-        // The rest of a line that is longer than any message.
+        // The rest of a line that is longer than any message is searched in overlapping pieces.
         loop {
             line.drain(..line.len().saturating_sub(OVERLAP_BYTES));
             let before = line.len();
@@ -228,7 +231,7 @@ fn in_file(
                 .read_until(b'\n', &mut line);
             let read = limited.map_err(fail)?;
             looked_at(read as u64);
-            tell(infold_wire::secrets::find_secrets_after(&line, before), &[]);
+            report(infold_wire::secrets::find_secrets_after(&line, before), &[]);
             if read == 0 || line.ends_with(b"\n") {
                 break;
             }
@@ -237,9 +240,10 @@ fn in_file(
     Ok(())
 }
 
-/// Finds the secrets of a line that a redaction leaves, because they are ids or tool names.
+/// Finds the secrets of a line that a redaction leaves, because they are ids or tool names: redacts the line, and
+/// searches the result.
 fn find_staying(place: SecretPlace, line: &[u8]) -> Vec<FoundSecret> {
-    let left = match place {
+    let remainder = match place {
         SecretPlace::Message(_) => stored::split(line.trim_ascii_end())
             .and_then(|stored| redact_message(&stored.body(line), "").ok()),
         SecretPlace::Event(_) => Json::parse(line)
@@ -250,7 +254,7 @@ fn find_staying(place: SecretPlace, line: &[u8]) -> Vec<FoundSecret> {
             .and_then(|frame| Some(names_of_frame(frame.get("set")?))),
         SecretPlace::File => None,
     };
-    left.map_or(Vec::new(), |left| find_secrets(&left))
+    remainder.map_or(Vec::new(), |text| find_secrets(&text))
 }
 
 /// Returns the members of a frame that name tools or hold messages, without their texts.
@@ -268,6 +272,7 @@ fn names_of_frame(set: Json<'_>) -> Vec<u8> {
     [b"[".as_slice(), &members.join(&b","[..]), b"]"].concat()
 }
 
+/// Returns the place of a line of the file `name`.
 fn place(name: &str, number: u64, line: &[u8]) -> SecretPlace {
     let id = |key: &str| {
         let value = Json::parse(line).ok()?.get(key)?;

@@ -5,7 +5,7 @@ use infold_wire::{Json, JsonKind, js};
 
 /// Returns the tokens of a message's content, a text or a list of blocks, as Roo Code counts them.
 ///
-/// Half as much again as the content has: Roo Code counts Claude's tokens with OpenAI's
+/// That is 1.5 times the tokens of the content: Roo Code counts Claude's tokens with OpenAI's
 /// vocabulary and adds a margin.
 pub fn count_tokens(content: Json<'_>) -> u64 {
     pad(count_unpadded(content))
@@ -28,6 +28,7 @@ pub fn pad(tokens: u64) -> u64 {
     (tokens * 3).div_ceil(2)
 }
 
+/// Returns the tokens of a block, written as the text that Roo Code counts for it.
 fn count_block(block: Json<'_>) -> u64 {
     let mut counter = Counter::new(Encoding::O200k);
     match &*block.get("type").map(Json::name).unwrap_or_default() {

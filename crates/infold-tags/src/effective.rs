@@ -34,6 +34,7 @@ pub(crate) fn untag_in_place(messages: &mut [Tagged]) -> usize {
 struct PresentFolds([HashSet<TagId>; 2]);
 
 impl PresentFolds {
+    /// Collects the folds of a list.
     fn among(messages: &[Tagged]) -> PresentFolds {
         PresentFolds(TagKind::ALL.map(|kind| {
             let ids = messages.iter().filter_map(|m| m.stands_for(kind));
@@ -41,19 +42,22 @@ impl PresentFolds {
         }))
     }
 
-    /// Removes the tags that hide nothing from a message with an orphan among them.
+    /// Removes all tags that hide nothing, if one of them refers to a missing stand-in. Returns whether one does.
     fn untag(&self, message: &mut Tagged) -> bool {
-        let dead = TagKind::ALL
+        let ineffective = TagKind::ALL
             .into_iter()
             .filter(|kind| !self.hide(message, *kind));
-        let dead: Vec<TagKind> = dead.collect();
-        let has_orphan = dead.iter().any(|kind| message.parent(*kind).is_some());
+        let ineffective: Vec<TagKind> = ineffective.collect();
+        let has_orphan = ineffective
+            .iter()
+            .any(|kind| message.parent(*kind).is_some());
         if has_orphan {
-            dead.into_iter().for_each(|kind| message.untag(kind));
+            ineffective.into_iter().for_each(|kind| message.untag(kind));
         }
         has_orphan
     }
 
+    /// Says whether the tag of this kind hides a message.
     fn hide(&self, message: &Tagged, kind: TagKind) -> bool {
         let parent = message.parent(kind);
         parent.is_some_and(|id| self.0[kind as usize].contains(id))

@@ -22,6 +22,7 @@ pub fn since_last_summary(messages: &[Tagged], now: Millis) -> Vec<Tagged> {
     since
 }
 
+/// Returns the user message that precedes the summary: the first message of all if it is one, else a generic one.
 fn opening_message(first: &Tagged, now: Millis) -> Tagged {
     if first.role() == TaggedRole::User {
         return first.clone();

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Is set when the call that started the work is dropped.
+/// A flag that is set when the call that started the work is dropped. No other data depends on it, so relaxed ordering
+/// is enough.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CancelFlag(Arc<AtomicBool>);
 
 impl CancelFlag {
+    /// Returns whether the work should stop.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

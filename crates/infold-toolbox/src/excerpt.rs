@@ -11,10 +11,10 @@ pub fn head_and_tail(text: &str, max_bytes: usize, how_to_get_the_rest: &str) ->
     if text.len() <= max_bytes {
         return text.to_owned();
     }
-    // The line is measured with the largest number that it can have.
-    let most = text.len().saturating_add(left_out_before(text));
-    let room = max_bytes.saturating_sub(omission(most, how_to_get_the_rest).len());
-    // The end of an output has its errors and its outcome.
+    // The room for the line is that of the largest number that it can have.
+    let max_left_out = text.len().saturating_add(left_out_before(text));
+    let room = max_bytes.saturating_sub(omission(max_left_out, how_to_get_the_rest).len());
+    // The end has as much room as the beginning: errors and the outcome of a command are at the end.
     let head = head_end(text, room / 2);
     let tail = tail_start(text, text.len() - (room - room / 2)).max(head);
     let left_out = (tail - head).saturating_add(left_out_before(&text[head..tail]));
@@ -22,7 +22,7 @@ pub fn head_and_tail(text: &str, max_bytes: usize, how_to_get_the_rest: &str) ->
     format!("{}{line}{}", &text[..head], &text[tail..])
 }
 
-/// Returns how many bytes lines in a text say that were left out before.
+/// Returns the bytes that earlier cuts of a text left out, as the lines in their places say.
 fn left_out_before(text: &str) -> usize {
     let lines = text.split(OMISSION_START).skip(1);
     let counts = lines.filter_map(|line| {
@@ -32,6 +32,7 @@ fn left_out_before(text: &str) -> usize {
     counts.fold(0, usize::saturating_add)
 }
 
+/// The parts of the line that stands where bytes were left out, before and after their number.
 const OMISSION_START: &str = "\n[… ";
 const OMITTED: &str = "bytes left out: ";
 

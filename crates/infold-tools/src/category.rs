@@ -8,7 +8,7 @@ pub const CATEGORIES: [&str; 16] = [
     "deploy", "evaluate", "compare", "measure", "verify", "audit", "approve",
 ];
 
-/// The category of tools that belong to every phase: they steer the work and touch nothing.
+/// The category of tools that every phase shows: they steer the work, and read or change no files.
 pub const CONTROL: &str = "control";
 
 /// The tools of the server `infold`, as [`plain_name`] has them. They read and steer the conversation itself.
@@ -42,7 +42,7 @@ pub(crate) const PHASES: [(&str, &[&str]); 4] = [
     ("verifying", &["verify", "audit", "approve", "test", "read"]),
 ];
 
-/// Returns the category that a name means: `readFile` means `read`.
+/// Returns the canonical name of a category: `readFile` is another name for `read`.
 pub(crate) fn canonical(category: &str) -> &str {
     match category {
         "readFile" => "read",
@@ -90,24 +90,26 @@ pub fn built_in_category(name: &str) -> Option<&'static str> {
     if is_control || is_own(name, &plain) {
         return Some(CONTROL);
     }
-    // Tools of servers first: `git_commit` of a server is no more a file than its `move` is.
+    // The table, which lists tools of servers, takes precedence over `tool_kind`, which takes every tool with a name
+    // such as `move` for one that acts on files.
     let listed = WELL_KNOWN.iter().find_map(|(category, names)| {
         let mut names = names.split_ascii_whitespace();
         names.any(|known| known == plain).then_some(*category)
     });
-    let same = || CATEGORIES.into_iter().find(|category| *category == plain);
+    let category_of_same_name = || CATEGORIES.into_iter().find(|category| *category == plain);
     listed
-        .or_else(same)
+        .or_else(category_of_same_name)
         .or_else(|| tool_kind(name).map(category_of_kind))
         .or_else(|| {
-            let mut starts = PROVIDER_STARTS.iter();
-            let known = starts.find(|(start, _)| plain.starts_with(start));
+            let mut prefixes = PROVIDER_TOOL_PREFIXES.iter();
+            let known = prefixes.find(|(prefix, _)| plain.starts_with(prefix));
             known.map(|(_, category)| *category)
         })
 }
 
-/// Tools that providers run: dates and words such as `preview` follow their names.
-const PROVIDER_STARTS: [(&str, &str); 9] = [
+/// Prefixes of the names of tools that providers run, which end in dates and words such as `preview`; with their
+/// categories.
+const PROVIDER_TOOL_PREFIXES: [(&str, &str); 9] = [
     ("websearch", "search"),
     ("webfetch", "search"),
     ("googlesearch", "search"),
@@ -122,16 +124,18 @@ const PROVIDER_STARTS: [(&str, &str); 9] = [
 /// Returns whether a tool reads the web.
 pub(crate) fn reads_web(name: &str) -> bool {
     let plain = plain_name(name);
-    let starts = ["web", "google", "enterprisewebsearch"];
-    let is_known = PROVIDER_STARTS
+    // Other search tools of providers, such as `file_search`, do not read the web.
+    let prefixes = ["web", "google", "enterprisewebsearch"];
+    let is_known = PROVIDER_TOOL_PREFIXES
         .iter()
-        .any(|(start, category)| *category == "search" && plain.starts_with(start));
+        .any(|(prefix, category)| *category == "search" && plain.starts_with(prefix));
     tool_kind(name) == Some(ToolKind::Web)
         || plain.ends_with("websearch")
-        || is_known && starts.iter().any(|start| plain.starts_with(start))
+        || is_known && prefixes.iter().any(|prefix| plain.starts_with(prefix))
 }
 
-/// Returns whether a tool is one of ours, as agents name those of the server `infold`: `mcp__infold__remember`, `infold_remember`.
+/// Returns whether a tool is one of ours, by the names that agents give to tools of the server `infold`:
+/// `mcp__infold__remember`, `infold_remember`.
 fn is_own(name: &str, plain: &str) -> bool {
     let is_of_server = name.split("__").any(|part| part == "infold");
     let own = plain.strip_prefix("infold");
@@ -160,6 +164,7 @@ pub(crate) fn runs_more_than_commands(name: &str) -> bool {
     names.any(|known| known == plain)
 }
 
+/// Returns the category of a kind of tool that agents have for files, patterns and commands.
 fn category_of_kind(kind: ToolKind) -> &'static str {
     match kind {
         ToolKind::Read => "read",
@@ -174,7 +179,7 @@ fn category_of_kind(kind: ToolKind) -> &'static str {
 
 /// Tools that cannot be classified by files, patterns or commands, as agents and servers name them: Claude
 /// Code, Codex, Gemini CLI, opencode, goose; the MCP servers filesystem, git, memory, fetch, time, sequential
-/// thinking, GitHub and Playwright.
+/// thinking, GitHub and Playwright. The names are those of [`plain_name`], with spaces between them.
 const WELL_KNOWN: [(&str, &str); 10] = [
     (
         CONTROL,

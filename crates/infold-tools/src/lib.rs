@@ -1,7 +1,7 @@
-//! Which tools a model may see now, and which calls of them it may make.
+//! Decides which tools a model may see now, and which calls of them it may make.
 //!
-//! Pure: its input is tools, a policy and a situation; its output is the decision about each tool, with
-//! reasons.
+//! The crate has no side effects: its input is tools, a policy and a situation, and its output is the decision about
+//! each tool, with reasons.
 //!
 //! ```
 //! use infold_tools::{Policy, PolicyDraft, OfferedTool, Validators};

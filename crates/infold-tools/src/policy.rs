@@ -34,7 +34,7 @@ impl FromStr for UnknownTools {
     }
 }
 
-/// A policy's rule for a tool, or for all tools whose names begin alike.
+/// A policy's rule for a tool, or for all tools whose names have the same prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolRule {
     /// Its category.
@@ -49,12 +49,12 @@ pub struct ToolRule {
     pub schema: Option<String>,
 }
 
-/// A policy as it is written down. What is left out is built in.
+/// A policy as it is configured, unchecked. What is left out has a built-in default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyDraft {
     /// The phase, unless a task has its own.
     pub phase: Option<String>,
-    /// The permissions that are granted, unless a task has its own.
+    /// The granted permissions, unless a task has its own.
     pub permissions: Vec<String>,
     /// The environment, unless a task has its own.
     pub environment: Option<String>,
@@ -106,8 +106,11 @@ impl std::error::Error for PolicyProblems {}
 /// A policy whose names are known and whose schemas are JSON Schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
+    /// The categories that each phase shows.
     phases: BTreeMap<String, BTreeSet<String>>,
+    /// The rules by the name of a tool, or by a prefix of names and `*`.
     rules: BTreeMap<String, ToolRule>,
+    /// The situation of tasks that have none of their own.
     situation: Situation,
     pub(crate) commands: Vec<String>,
     pub(crate) paths: Vec<String>,
@@ -119,7 +122,7 @@ pub struct Policy {
 /// The properties of a tool under a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolFacts {
-    /// None if the tool is unknown.
+    /// None if neither the policy nor the built-in table knows the tool.
     pub category: Option<String>,
     pub priority: u32,
     pub required: Vec<Permission>,
@@ -160,6 +163,7 @@ impl Policy {
             budget: draft.budget.unwrap_or(DEFAULT_BUDGET_TOKENS),
             budget_client_tools: draft.budget_client_tools,
         };
+        // Each part of the situation is applied on its own, so that the problem of each is reported with its key.
         let mut parts = [
             ("phase", SituationChange::default()),
             ("permissions", SituationChange::default()),
@@ -188,7 +192,7 @@ impl Policy {
         &self.situation
     }
 
-    /// Returns the situation of a task; an unknown name is an error, and never means all tools.
+    /// Returns the situation of a task. An unknown name is an error: it must never make all tools visible.
     pub fn situation_with(&self, change: &SituationChange) -> Result<Situation, UnknownName> {
         let mut situation = self.situation.clone();
         if let Some(phase) = &change.phase {
@@ -230,21 +234,24 @@ impl Policy {
         })
     }
 
+    /// Returns whether a phase shows the tools of a category.
     pub(crate) fn shows(&self, phase: &str, category: &str) -> bool {
         let shown = self.phases.get(phase);
         category == CONTROL || shown.is_some_and(|shown| shown.contains(category))
     }
 
+    /// Returns the properties of a tool. Each comes from its own rule, else from the rule of a prefix of its name, else
+    /// from the built-in table.
     pub(crate) fn facts(&self, name: &str) -> ToolFacts {
-        let (exact, alike) = (self.rule_of(name), self.rule_alike(name));
-        let first = |pick: &dyn Fn(&ToolRule) -> bool| {
-            let mut rules = exact.into_iter().chain(alike);
+        let (own, of_prefix) = (self.own_rule(name), self.prefix_rule(name));
+        let first_rule = |pick: &dyn Fn(&ToolRule) -> bool| {
+            let mut rules = own.into_iter().chain(of_prefix);
             rules.find(|rule| pick(rule))
         };
-        let category = first(&|rule| rule.category.is_some());
+        let category = first_rule(&|rule| rule.category.is_some());
         let category = category.and_then(|rule| rule.category.as_deref());
         let category = category.map(canonical).or_else(|| built_in_category(name));
-        let permissions = first(&|rule| rule.permissions.is_some());
+        let permissions = first_rule(&|rule| rule.permissions.is_some());
         let required = match permissions.and_then(|rule| rule.permissions.as_ref()) {
             Some(permissions) => permissions
                 .iter()
@@ -252,7 +259,7 @@ impl Policy {
                 .collect(),
             None => default_permissions(name, category),
         };
-        let priority = first(&|rule| rule.priority.is_some()).and_then(|rule| rule.priority);
+        let priority = first_rule(&|rule| rule.priority.is_some()).and_then(|rule| rule.priority);
         ToolFacts {
             priority: priority.unwrap_or_else(|| default_priority(category)),
             category: category.map(str::to_owned),
@@ -260,8 +267,9 @@ impl Policy {
         }
     }
 
-    /// Returns the rule of a tool, however it is spelled: of several the one with the longest name.
-    fn rule_of(&self, name: &str) -> Option<&ToolRule> {
+    /// Returns the rule of a tool: that of its exact name, else that of the longest name with which its name ends. Case
+    /// and the separators of words do not matter: `mcp__files__read_file` has the rule of `readFile`.
+    fn own_rule(&self, name: &str) -> Option<&ToolRule> {
         self.rules.get(name).or_else(|| {
             let parts = NameParts::of(name);
             let named = self.rules.iter().filter(|(rule, _)| !rule.ends_with('*'));
@@ -271,17 +279,19 @@ impl Policy {
         })
     }
 
-    /// Returns the rule for names that begin like this one, however they are spelled; the longest start counts.
-    fn rule_alike(&self, name: &str) -> Option<&ToolRule> {
+    /// Returns the rule whose name is a prefix of this one and `*`; of several the longest. Case and the separators of
+    /// words do not matter.
+    fn prefix_rule(&self, name: &str) -> Option<&ToolRule> {
         let parts = NameParts::of(name);
-        let starts = self.rules.iter().filter_map(|(pattern, rule)| {
-            let start = pattern.strip_suffix('*')?;
-            parts.begins_with(start).then_some((start.len(), rule))
+        let prefixes = self.rules.iter().filter_map(|(pattern, rule)| {
+            let prefix = pattern.strip_suffix('*')?;
+            parts.begins_with(prefix).then_some((prefix.len(), rule))
         });
-        let longest = starts.max_by_key(|(length, _)| *length);
+        let longest = prefixes.max_by_key(|(length, _)| *length);
         longest.map(|(_, rule)| rule)
     }
 
+    /// Parses a permission to be granted. It is an error if it would grant no permission that any tool requires.
     fn known_permission(&self, text: &str) -> Result<Permission, UnknownName> {
         let required = self
             .rules
@@ -301,6 +311,7 @@ impl Policy {
 /// The permission that tools for reading the web require; `search` grants it.
 const WEB_PERMISSION: &str = "search:web";
 
+/// Returns the permissions that a tool requires unless a rule says otherwise.
 fn default_permissions(name: &str, category: Option<&str>) -> Vec<Permission> {
     let required = match category {
         Some("search") if reads_web(name) => Some(WEB_PERMISSION),
@@ -327,7 +338,7 @@ impl PolicyProblem {
     }
 }
 
-/// Returns whether a category is built in, or one of the draft's own.
+/// Checks that a category is built in, or one of the draft's own.
 fn check_category(draft: &PolicyDraft, category: &str) -> Result<(), UnknownName> {
     let own = draft.categories.iter().map(String::as_str);
     let mut all = CATEGORIES.into_iter().chain([CONTROL]).chain(own.clone());
@@ -339,6 +350,7 @@ fn check_category(draft: &PolicyDraft, category: &str) -> Result<(), UnknownName
     Err(UnknownName::new("category", category, all))
 }
 
+/// Returns the phases of a draft and the built-in ones that it does not replace; adds problems of their categories.
 fn read_phases(
     draft: &PolicyDraft,
     problems: &mut Vec<PolicyProblem>,
@@ -361,18 +373,22 @@ fn read_phases(
     phases
 }
 
+/// Adds the problems of the rules for tools.
 fn check_tools(draft: &PolicyDraft, problems: &mut Vec<PolicyProblem>) {
     let mut seen = BTreeSet::new();
     for (name, rule) in &draft.tools {
         let path = |key: &str| vec!["tools".to_owned(), name.clone(), key.to_owned()];
-        let of_tool = || vec!["tools".to_owned(), name.clone()];
+        let tool_path = || vec!["tools".to_owned(), name.clone()];
         if !seen.insert(name) {
-            problems.push(PolicyProblem::plain(of_tool(), "this tool is there twice"));
+            problems.push(PolicyProblem::plain(
+                tool_path(),
+                "this tool is there twice",
+            ));
         }
         let is_name = |name: &str| !name.is_empty() && !name.contains('*');
         if !is_name(name.strip_suffix('*').unwrap_or(name)) {
             let what = "a tool has a name, or the start of one and a `*`";
-            problems.push(PolicyProblem::plain(of_tool(), what));
+            problems.push(PolicyProblem::plain(tool_path(), what));
         }
         if let Some(Err(unknown)) = rule.category.as_ref().map(|it| check_category(draft, it)) {
             problems.push(PolicyProblem::unknown(path("category"), unknown));

@@ -1,4 +1,4 @@
-//! The options of a request, beside its messages.
+//! Reads the options of a request: members beside its messages that the proxy acts on.
 
 use crate::message::as_bool;
 use crate::{Json, JsonKind, Wire};
@@ -8,7 +8,7 @@ use crate::{Json, JsonKind, Wire};
 pub struct RequestOptions {
     /// The model. Gemini has it in the path, not here.
     pub model: Option<String>,
-    /// The reply is to be streamed. Gemini has that in the path, not here.
+    /// Whether the reply is to be streamed. Gemini has that in the path, not here.
     pub stream: bool,
     /// The most tokens the reply may have.
     pub max_tokens: Option<u64>,
@@ -16,15 +16,15 @@ pub struct RequestOptions {
     pub previous: Option<String>,
     /// The client's id of its session.
     pub session: Option<String>,
-    /// The names of the tools, in order; the types of the provider's own.
+    /// The names of the tools, in order. The provider's own tools have no name: their types are listed.
     pub tool_names: Vec<String>,
     /// The window that Ollama is to give the model.
     pub num_ctx: Option<u64>,
-    /// The request asks for a window of a million tokens. Anthropic itself has that in a header, not here.
+    /// Whether the request asks for a window of a million tokens. Anthropic's own API has that in a header, not here.
     pub long_context: bool,
 }
 
-/// Returns whether a beta feature of Anthropic's is the window of a million tokens.
+/// Returns whether a name of a beta feature of Anthropic's is that of the window of a million tokens.
 pub fn is_long_context_beta(name: &str) -> bool {
     name.trim().starts_with("context-1m-")
 }
@@ -57,10 +57,11 @@ impl RequestOptions {
     }
 }
 
+/// Reads members of a request, from the function that finds them.
 struct MemberReader<'m>(&'m mut dyn FnMut(&str) -> Option<Vec<u8>>);
 
 impl MemberReader<'_> {
-    /// Applies `read` to a member that is there and is JSON.
+    /// Returns what `read` returns for a member; none if it is missing or malformed.
     fn find<T>(&mut self, name: &str, read: impl FnOnce(Json<'_>) -> Option<T>) -> Option<T> {
         let bytes = (self.0)(name)?;
         read(Json::parse(&bytes).ok()?)
@@ -70,7 +71,8 @@ impl MemberReader<'_> {
         self.find(name, text)
     }
 
-    /// Some clouds have the names of beta features in the body.
+    /// Says whether the body asks for the window of a million tokens: some clouds that offer Anthropic's models have
+    /// the names of beta features there.
     fn names_long_context(&mut self) -> bool {
         let named = self.find("anthropic_beta", |json| {
             let mut names = json.elements().filter_map(Json::text);
@@ -90,7 +92,7 @@ fn text(json: Json<'_>) -> Option<String> {
     json.text().map(|text| text.into_owned())
 }
 
-/// Reads a number. A negative one means "no limit" where it is allowed.
+/// Reads a number; none if it is negative, which means "no limit" where it is allowed.
 fn count(json: Json<'_>) -> Option<u64> {
     let number = json.number().filter(|number| *number >= 0.0)?;
     Some(number as u64)
@@ -110,6 +112,7 @@ fn max_tokens(wire: Wire, read: &mut MemberReader<'_>) -> Option<u64> {
     names.iter().find_map(|name| read.find(name, count))
 }
 
+/// Reads the stored response or conversation that a request of the wire responses continues.
 fn previous(read: &mut MemberReader<'_>) -> Option<String> {
     let conversation = |json: Json<'_>| text(json.get("id").unwrap_or(json));
     let response = read.text("previous_response_id");
@@ -136,9 +139,10 @@ fn session_in_user_id(user: &str) -> Option<String> {
     Some(session.to_owned())
 }
 
+/// Reads the names of the tools.
 fn tool_names(wire: Wire, read: &mut MemberReader<'_>) -> Vec<String> {
     let mut names = Vec::new();
-    let mut put = |json: Json<'_>| {
+    let mut add_names = |json: Json<'_>| {
         // Gemini accepts a single object instead of a list.
         let single = (json.kind() == JsonKind::Object).then_some(json);
         for tool in json.elements().chain(single) {
@@ -147,23 +151,25 @@ fn tool_names(wire: Wire, read: &mut MemberReader<'_>) -> Vec<String> {
                 _ => names.extend(tool_name(tool)),
             }
         }
+        // The names are in the list: `find` has nothing to return.
         None::<()>
     };
-    read.find("tools", &mut put);
+    read.find("tools", &mut add_names);
     if wire == Wire::Chat {
         // Functions are the predecessors of tools.
-        read.find("functions", &mut put);
+        read.find("functions", &mut add_names);
     }
     names
 }
 
+/// Reads the name of a tool, which has several places; the type, if it has none.
 fn tool_name(tool: Json<'_>) -> Option<String> {
     let [name, function, custom, kind] = tool.pick(["name", "function", "custom", "type"]);
     let inner = || text(function.or(custom)?.get("name")?);
     name.and_then(text).or_else(inner).or_else(|| text(kind?))
 }
 
-/// Adds the names of Gemini's tools: functions are in a list, others are members.
+/// Adds the names of Gemini's tools: those of functions are in a list, and the provider's own tools are members.
 fn add_gemini_names(tool: Json<'_>, names: &mut Vec<String>) {
     for (kind, value) in tool.members() {
         match &*kind.name() {

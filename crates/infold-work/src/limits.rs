@@ -1,21 +1,22 @@
-//! Where a task stops.
+//! The limits at which a task is paused.
 
 use infold::config::WorkConfig;
 use infold_store::Counters;
 use jiff::Timestamp;
 
-/// Where a task stops; none of them is no limit.
+/// The limits at which a task is paused. `None` means that there is no limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkLimits {
-    /// How often the model is called.
+    /// The most calls of the model.
     pub max_steps: u64,
-    /// How many tokens are used.
+    /// The most tokens that are used.
     pub max_tokens: Option<u64>,
-    /// How many millionths of a dollar it may cost.
+    /// The most it may cost, in millionths of a dollar.
     pub max_cost: Option<u64>,
-    /// How many minutes pass since it was first started.
+    /// The most minutes since it was first started, pauses included.
     pub max_minutes: Option<u64>,
-    /// How many tokens of a tool's output the model is shown; without it that depends on the window.
+    /// The most tokens of a tool result that the model is shown; by default that depends on the window. This limit
+    /// pauses no task.
     pub result_tokens: Option<u64>,
 }
 
@@ -31,7 +32,7 @@ impl WorkLimits {
         }
     }
 
-    /// Returns why the model is not called again; none if it may be.
+    /// Returns the reason why the model must not be called again; none if no limit is reached.
     pub(crate) fn reached(
         &self,
         used: &Counters,

@@ -1,22 +1,24 @@
-//! Finds out how often the model has made the very same call in a row.
+//! Counts how often the model has made the same call in a row.
 
 use infold_log::{Past as _, Role, Seq};
 use infold_store::{Log, LogError};
 use infold_wire::{ClientCall, Message};
 
-/// The number of identical calls in a row from which the model is warned.
+/// From this number of identical calls in a row on, the model is warned.
 pub(crate) const TOLD_AFTER_REPEATS: usize = 3;
-/// With so many of the same call in a row the task is set aside.
+/// After this number of identical calls in a row, the task is paused.
 pub(crate) const PAUSED_AFTER_REPEATS: usize = 5;
 
-/// Returns how many calls right before the messages from `before` on are the same as `call`, at most as many as matter.
+/// Returns how many of the last calls before the message `before` are the same as `call`, in a row. Stops counting at
+/// [`PAUSED_AFTER_REPEATS`].
 pub(crate) fn count_before(log: &Log, before: Seq, call: &ClientCall) -> Result<usize, LogError> {
     let path = log.state().shown().path();
     let seqs = path.iter().rev().flat_map(|run| run.seqs().rev());
     let mut count = 0;
     for seq in seqs.filter(|seq| *seq < before) {
         let record = log.record(seq)?;
-        // After a message of the user, a call that is made again is no mere repetition.
+        // A call that is made again after a message of the user is not counted as a repetition. Such a message begins a
+        // round; tool results on some wires have the same role, but belong to the round of their call.
         if record.role == Role::User && record.round == seq {
             break;
         }
@@ -24,8 +26,8 @@ pub(crate) fn count_before(log: &Log, before: Seq, call: &ClientCall) -> Result<
             continue;
         }
         let bytes = log.message(seq)?;
-        let made = Message::parse(&bytes).map(|message| ClientCall::all(&message));
-        for made in made.unwrap_or_default().iter().rev() {
+        let calls = Message::parse(&bytes).map(|message| ClientCall::all(&message));
+        for made in calls.unwrap_or_default().iter().rev() {
             if !is_same(made, call) || count >= PAUSED_AFTER_REPEATS {
                 return Ok(count);
             }
@@ -35,12 +37,13 @@ pub(crate) fn count_before(log: &Log, before: Seq, call: &ClientCall) -> Result<
     Ok(count)
 }
 
-/// Returns whether two calls ask for the same.
+/// Returns whether two calls have the same tool and equal arguments.
 pub(crate) fn is_same(one: &ClientCall, other: &ClientCall) -> bool {
     one.name == other.name && arguments(one) == arguments(other)
 }
 
-/// The arguments, whatever their white space and the order of their members.
+/// Returns the arguments for a comparison: parsed, so that white space and the order of members do not matter; as text
+/// if they are not JSON.
 fn arguments(call: &ClientCall) -> Result<serde_json::Value, &str> {
     serde_json::from_str(&call.arguments).map_err(|_| call.arguments.trim())
 }

@@ -1,4 +1,4 @@
-//! The loop: fold, ask the model, run its calls, record the results, until the task ends.
+//! The loop that carries out a task: fold, ask the model, run its calls, record the results, until the task ends.
 
 use infold::config::LayersConfig;
 use infold::{CallFailure, Connection, ManageError, Setup, TurnContext, TurnError, TurnEvent};
@@ -44,13 +44,13 @@ pub struct TaskRun<'a> {
     pub model: RunModel<'a>,
     /// The tools.
     pub tools: ToolSet,
-    /// Keeps the files of its workspace, if that is wanted.
+    /// The checkpoints of its workspace; none if they are not wanted.
     pub checkpoints: Option<RunCheckpoints>,
-    /// Where it stops.
+    /// The limits at which it is paused.
     pub limits: WorkLimits,
     /// The lease on it.
     pub lease: &'a LeaseKeeper,
-    /// Says whether the process was asked to end; the step under way is finished first.
+    /// Says whether the process was asked to end. It is asked between steps: the step under way is finished first.
     pub is_stopped: &'a dyn Fn() -> bool,
 }
 
@@ -131,7 +131,7 @@ impl From<RegistryError> for RunError {
 }
 
 impl RunError {
-    /// Returns whether the same may go well another time.
+    /// Returns whether another attempt may succeed.
     pub fn is_transient(&self) -> bool {
         !matches!(
             self,
@@ -157,8 +157,8 @@ impl RunError {
     }
 }
 
-/// The share of the window of which one result of a tool is shown at most.
-const RESULT_SHARE_OF_WINDOW: u64 = 8;
+/// The window is divided by this for the most tokens of a tool result that are shown: one result has an eighth of it.
+const RESULT_WINDOW_DIVISOR: u64 = 8;
 /// The most tokens of a tool result that are shown, however large the window is.
 const MAX_RESULT_TOKENS: u64 = 10_000;
 
@@ -168,7 +168,7 @@ const CUT_OFF: &str = "Your reply was cut off at its limit of tokens. Go on, in 
 impl TaskRun<'_> {
     /// Carries the task out from where its log stands until it ends or stops.
     pub fn run(mut self, listener: RunListener<'_>) -> Result<RunEnd, RunError> {
-        let ended = self.go_on(listener);
+        let ended = self.run_steps(listener);
         self.tools.shutdown();
         if ended.is_err() {
             // Count the tokens used before the error; a failure to do so is ignored in favour of that error.
@@ -180,7 +180,9 @@ impl TaskRun<'_> {
         }
     }
 
-    fn go_on(&mut self, listener: RunListener<'_>) -> Result<RunEnd, RunError> {
+    /// Runs steps until the task ends or stops. What comes next is read from the log each time, so a run that was
+    /// interrupted at any point is resumed here.
+    fn run_steps(&mut self, listener: RunListener<'_>) -> Result<RunEnd, RunError> {
         let status = recorded_status(self.writer.log())?;
         if status.is_some_and(|(status, _)| status == Status::Paused) {
             self.writer.status(Status::Running, None)?;
@@ -199,7 +201,7 @@ impl TaskRun<'_> {
             if let Some(end) = self.stop_request()? {
                 return Ok(end);
             }
-            self.tell_state(&mut state, listener)?;
+            self.report_state(&mut state, listener)?;
             let Some(round) = LastRound::read(self.writer.log())? else {
                 let nothing = TurnError::Nothing("the task has no messages yet");
                 return Err(nothing.into());
@@ -233,10 +235,10 @@ impl TaskRun<'_> {
         Ok(Some(end))
     }
 
-    /// Tells the phase and the plan, if they changed.
-    fn tell_state(
+    /// Reports the phase and the plan to the listener, if they changed.
+    fn report_state(
         &self,
-        known: &mut (Option<String>, Vec<String>),
+        reported: &mut (Option<String>, Vec<String>),
         listener: RunListener<'_>,
     ) -> Result<(), RunError> {
         use layers::model::Field;
@@ -248,12 +250,12 @@ impl TaskRun<'_> {
         let plan = state.items(Field::Plan).iter();
         let plan: Vec<String> = plan.map(|item| item.text.clone()).collect();
         let now = (state.text(Field::Phase).map(str::to_owned), plan);
-        if now != *known {
+        if now != *reported {
             listener(RunEvent::State {
                 phase: now.0.as_deref(),
                 plan: &now.1,
             });
-            *known = now;
+            *reported = now;
         }
         Ok(())
     }
@@ -265,16 +267,17 @@ impl TaskRun<'_> {
         listener: RunListener<'_>,
     ) -> Result<Option<String>, RunError> {
         let window = self.model.setup.profile.window;
-        let usual = (window / RESULT_SHARE_OF_WINDOW).min(MAX_RESULT_TOKENS);
+        let default_tokens = (window / RESULT_WINDOW_DIVISOR).min(MAX_RESULT_TOKENS);
         let runner = CallRunner {
             contexts: self.contexts,
             task: self.task,
             tools: &self.tools,
             transitions: &self.model.layers.transitions,
-            result_tokens: self.limits.result_tokens.unwrap_or(usual),
+            result_tokens: self.limits.result_tokens.unwrap_or(default_tokens),
         };
         let wire = result_wire(&round.calls, self.model.frame.wire);
         let paused = runner.run(self.writer, round, wire, listener)?;
+        // `round` was read before the calls were run, so its pending calls are those that were run now.
         if round
             .pending()
             .iter()
@@ -282,14 +285,14 @@ impl TaskRun<'_> {
         {
             self.checkpoint(CheckpointNote::Step, listener);
         }
-        self.went_on()?;
+        self.record_progress()?;
         Ok(paused)
     }
 
-    /// Keeps the files of the workspace.
+    /// Takes a checkpoint of the workspace, if that is wanted, and reports what is notable.
     fn checkpoint(&mut self, note: CheckpointNote, listener: RunListener<'_>) {
-        let taken = self.checkpoints.as_mut();
-        let texts = taken.map(|checkpoints| checkpoints.take(self.writer, note));
+        let checkpoints = self.checkpoints.as_mut();
+        let texts = checkpoints.map(|checkpoints| checkpoints.take(self.writer, note));
         for text in texts.unwrap_or_default() {
             listener(RunEvent::Checkpoint { text: &text });
         }
@@ -331,22 +334,23 @@ impl TaskRun<'_> {
             // Calls are judged when they are run, each for itself.
             tools: None,
         };
-        let turned = context.turn(&mut |event| listener(RunEvent::Turn(event)))?;
-        self.model.setup.aim.factor = turned.factor;
-        listener(RunEvent::Replied(&turned));
-        let is_cut = turned.stop == StopReason::Length;
-        drop(turned);
+        let reply = context.turn(&mut |event| listener(RunEvent::Turn(event)))?;
+        self.model.setup.aim.factor = reply.factor;
+        listener(RunEvent::Replied(&reply));
+        let is_cut = reply.stop == StopReason::Length;
+        drop(reply);
         let round = LastRound::read(self.writer.log())?;
+        // A reply that was cut off and has no calls would end the task. The message makes the model continue.
         if is_cut && round.is_some_and(|round| round.calls.is_empty()) {
             let wire = self.model.frame.wire;
             self.writer
                 .append(&[render_text(wire, Role::User, CUT_OFF)])?;
         }
-        self.went_on()
+        self.record_progress()
     }
 
-    /// Updates the registry, and resets the count of attempts.
-    fn went_on(&mut self) -> Result<(), RunError> {
+    /// Updates the counters of the registry, and resets the count of attempts: the task has made progress.
+    fn record_progress(&mut self) -> Result<(), RunError> {
         self.contexts.settle(self.task, self.writer)?;
         Ok(self.lease.went_on()?)
     }

@@ -11,19 +11,21 @@ use crate::output::{bytes, note, number, one_line};
 pub struct LiveRun {
     json: bool,
     reply: LiveReply,
+    /// The number of replies so far.
     steps: u64,
     /// The plan that was shown last.
     plan: Vec<String>,
-    /// The servers whose problems were shown.
+    /// The problems that were shown: MCP server and reason.
     problems: Vec<(String, String)>,
-    written: io::Result<()>,
+    /// The last error of standard output, for [`LiveRun::finish`]: the callback that shows events returns nothing.
+    output_result: io::Result<()>,
 }
 
-/// The characters of arguments that are shown.
+/// How many characters of the arguments or the error of a call are shown.
 const MAX_SHOWN_CHARS: usize = 120;
 
 impl LiveRun {
-    /// Shows nothing yet.
+    /// Starts with nothing shown; `json` selects the format of the output.
     pub fn new(json: bool) -> LiveRun {
         LiveRun {
             json,
@@ -31,7 +33,7 @@ impl LiveRun {
             steps: 0,
             plan: Vec::new(),
             problems: Vec::new(),
-            written: Ok(()),
+            output_result: Ok(()),
         }
     }
 
@@ -40,9 +42,10 @@ impl LiveRun {
         match event {
             RunEvent::Turn(event) => self.reply.handle(event),
             RunEvent::Replied(reply) => {
+                // Prints nothing if the reply was streamed: its text is printed already.
                 self.reply.print();
                 let usage = reply.usage.as_ref();
-                let ended = self.reply.finish(usage.map(|usage| usage.output));
+                let speed = self.reply.finish(usage.map(|usage| usage.output));
                 self.reply = LiveReply::new(self.json);
                 self.steps += 1;
                 let mut parts = vec![format!("step {}", self.steps)];
@@ -53,13 +56,14 @@ impl LiveRun {
                         number(sent),
                         number(cached)
                     ));
+                    // Costs are in millionths of a dollar.
                     if usage.cost > 0 {
                         parts.push(format!("${:.4}", usage.cost as f64 / 1e6));
                     }
                 }
-                match ended {
+                match speed {
                     Ok(speed) => parts.extend(speed),
-                    Err(error) => self.written = Err(error),
+                    Err(error) => self.output_result = Err(error),
                 }
                 note(self.json, parts.join("; "));
             }
@@ -92,6 +96,7 @@ impl LiveRun {
         }
     }
 
+    /// Shows the outcome of a call.
     fn call_ended(&self, name: &str, outcome: &CallOutcome) {
         let text = match outcome {
             CallOutcome::Ran { result, duration } => {
@@ -112,8 +117,8 @@ impl LiveRun {
         note(self.json, one_line(&format!("{name}: {text}")));
     }
 
-    /// Ends the output; an error is one of standard output.
+    /// Ends the output. Returns the last error of standard output, if there was one.
     pub fn finish(&mut self) -> io::Result<()> {
-        std::mem::replace(&mut self.written, Ok(()))
+        std::mem::replace(&mut self.output_result, Ok(()))
     }
 }

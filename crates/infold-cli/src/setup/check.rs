@@ -1,4 +1,4 @@
-//! `infold setup --check`: which agents go through, and why others do not.
+//! `infold setup --check`: which agents send their requests through infold, and why others do not.
 
 use infold_setup::{Agent, ApplyError, SetupRecord, file_changes};
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::config::with_tilde;
 use crate::error::{CliError, CliResult};
 use crate::output::{BAD, DIM, GOOD, Output, paint};
 
-/// Prints a line for each agent, and the reasons below it.
+/// Prints a line for each agent that is found here: whether its requests go through infold, and below it why not.
 pub fn run(context: &Context<'_>, state: &SetupRecord, out: &mut Output) -> CliResult {
     let found = context.found()?;
     let server = server::probe(context.port);
@@ -53,7 +53,7 @@ pub fn run(context: &Context<'_>, state: &SetupRecord, out: &mut Output) -> CliR
     Ok(())
 }
 
-/// Why an agent does not go through, and what may be of interest besides.
+/// Returns the reasons why the requests of an agent do not go through infold, and notes that are no obstacle.
 fn reasons(
     context: &Context<'_>,
     agent: Agent,
@@ -63,12 +63,13 @@ fn reasons(
     let (mut reasons, mut notes) = (Vec::new(), Vec::new());
     let plan = context.plan(agent, state).map_err(ApplyError::from);
     match plan.and_then(|plan| Ok((file_changes(&plan.changes)?, plan.notes))) {
-        Ok((files, about)) => {
+        Ok((files, plan_notes)) => {
+            // A file that setup would still change does not point to infold.
             for change in files {
                 let name = with_tilde(change.file.display().to_string());
                 reasons.push(format!("{name} does not say so"));
             }
-            notes.extend(about);
+            notes.extend(plan_notes);
         }
         Err(error) => reasons.push(error.to_string()),
     }
@@ -83,7 +84,7 @@ fn reasons(
     for file in context.with_surroundings(|at| agent.nearer(at)) {
         reasons.push(format!("{} is nearer, and is read instead", file.display()));
     }
-    if let Some(name) = swallowing_proxy() {
+    if let Some(name) = intercepting_proxy() {
         reasons.push(format!("{name} is set, and NO_PROXY does not name 127.0.0.1: requests to this machine would go there; export NO_PROXY=127.0.0.1,localhost"));
     }
     match server {
@@ -100,16 +101,17 @@ fn reasons(
     (reasons, notes)
 }
 
-/// The variable that sends requests to this machine elsewhere.
-fn swallowing_proxy() -> Option<&'static str> {
+/// Returns the variable that sends requests even for this machine to a proxy: one is set, and `NO_PROXY` does not
+/// except 127.0.0.1, the address that agents are given.
+fn intercepting_proxy() -> Option<&'static str> {
     let is_set = |name: &&str| std::env::var(name).is_ok_and(|value| !value.is_empty());
     let names = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
     let proxy = names.into_iter().find(|name| is_set(name))?;
-    let excepted = ["NO_PROXY", "no_proxy"].into_iter().any(|name| {
+    let is_excepted = ["NO_PROXY", "no_proxy"].into_iter().any(|name| {
         let hosts = std::env::var(name).unwrap_or_default();
         hosts
             .split(',')
             .any(|host| matches!(host.trim(), "*" | "127.0.0.1" | "127.0.0.0/8"))
     });
-    (!excepted).then_some(proxy)
+    (!is_excepted).then_some(proxy)
 }

@@ -1,4 +1,4 @@
-//! Sentences that a summary may quote: those of the assistant, and lines of results.
+//! Sentences that an extractive summary may quote: those of the assistant, and lines of tool results.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -13,7 +13,7 @@ use crate::sentence;
 /// A sentence that may be quoted.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The message of the sentence.
+    /// The seq of the message.
     pub seq: u64,
     /// The kind of text of the sentence.
     pub origin: MentionOrigin,
@@ -29,11 +29,13 @@ pub struct Candidate {
 pub struct CandidatePool {
     /// The sentences in the order of the messages.
     pub all: Vec<Candidate>,
+    /// The total length of the sentences.
     bytes: usize,
     /// The index of the first sentence since the user last wrote.
-    turn: usize,
+    turn_start: usize,
 }
 
+/// More sentences than this many bytes (1.5 MiB), or than [`MAX_CANDIDATES`], are thinned.
 const MAX_POOL_BYTES: usize = 3 << 19;
 const MAX_CANDIDATES: usize = 16_000;
 /// Shorter sentences have no content of their own, longer ones are data.
@@ -47,7 +49,7 @@ const MAX_LINES_OF_RESULT: usize = 24;
 const RESULT_LINE_BYTES: RangeInclusive<usize> = 24..=240;
 
 impl CandidatePool {
-    /// Adds the sentences of a reply.
+    /// Adds the sentences of a reply; `words` weighs the terms by which weak sentences are dropped.
     pub fn add_reply(&mut self, seq: u64, text: &str, words: &TermTable) {
         let mut left = MAX_SENTENCES_OF_REPLY;
         sentence::for_each(text, |sentence| {
@@ -80,7 +82,7 @@ impl CandidatePool {
 
     /// Ends a turn: the last reply is final, and its proposals are dropped if the user rejects them.
     pub fn end_turn(&mut self, is_rejection: bool) {
-        let start = self.turn.min(self.all.len());
+        let start = self.turn_start.min(self.all.len());
         let last = self.all[start..]
             .iter()
             .rev()
@@ -98,7 +100,7 @@ impl CandidatePool {
             candidate.is_final |=
                 Some(candidate.seq) == last && candidate.origin == MentionOrigin::Assistant;
         }
-        self.turn = self.all.len();
+        self.turn_start = self.all.len();
     }
 
     /// Returns for each sentence whether a later one gives the same name another value, or has the same content.
@@ -135,8 +137,9 @@ impl CandidatePool {
         });
     }
 
-    /// Drops weak sentences if there are too many; as many new ones must come before the next time, so the total time stays
-    /// linear.
+    /// Drops two thirds of the older half of the sentences, those of the least value, if there are too many.
+    ///
+    /// A third of the pool must be added again before the next time, so the total time is linear.
     fn thin(&mut self, words: &TermTable) {
         if self.bytes <= MAX_POOL_BYTES && self.all.len() <= MAX_CANDIDATES {
             return;
@@ -148,22 +151,22 @@ impl CandidatePool {
             .map(|(at, candidate)| (candidate.static_value(words), at))
             .collect();
         ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-        let mut stays = vec![false; half];
+        let mut is_kept = vec![false; half];
         for (_, at) in &ranked[..half / 3] {
-            stays[*at] = true;
+            is_kept[*at] = true;
         }
         let mut at = 0;
         self.all.retain(|_| {
             at += 1;
-            at > half || stays[at - 1]
+            at > half || is_kept[at - 1]
         });
         self.bytes = self.all.iter().map(|candidate| candidate.text.len()).sum();
-        self.turn = self.turn.min(self.all.len());
+        self.turn_start = self.turn_start.min(self.all.len());
     }
 }
 
 impl Candidate {
-    /// Returns the weight of its terms for its length.
+    /// Returns the weight of its terms relative to its length, whatever else is in the pool or quoted already.
     fn static_value(&self, words: &TermTable) -> f64 {
         let mut sum = 0.0;
         terms::for_each(&self.text, |term| {
@@ -174,6 +177,7 @@ impl Candidate {
         } else {
             1.0
         };
+        // The constant keeps very short sentences from winning by their length alone.
         weight * sum / (self.text.len() as f64 + 20.0)
     }
 }
@@ -196,6 +200,7 @@ fn valued_names(text: &str) -> Vec<&str> {
     const MARKS: [char; 5] = ['`', '*', '"', '\'', ' '];
     let mut found = Vec::new();
     references::for_each(text, |name| {
+        // `name` is a slice of `text`, so the addresses give its position.
         let end = name.as_ptr() as usize - text.as_ptr() as usize + name.len();
         if name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.contains('/') {
             let rest = text[end..].trim_start_matches(MARKS);
@@ -209,16 +214,17 @@ fn valued_names(text: &str) -> Vec<&str> {
     found
 }
 
+/// Returns whether a sentence of a reply stands on its own: one that ends in a colon only introduces a list or code.
 fn is_quotable(text: &str) -> bool {
     (MIN_SENTENCE_BYTES..=MAX_SENTENCE_BYTES).contains(&text.len())
         && !text.ends_with(':')
         && !announces(text)
 }
 
-/// Says whether a sentence only announces the call after it.
+/// Says whether a sentence only announces the tool call after it.
 fn announces(text: &str) -> bool {
-    let small: String = text.chars().take(24).collect::<String>().to_lowercase();
-    ANNOUNCEMENTS.start_of(&small).is_some()
+    let start: String = text.chars().take(24).collect::<String>().to_lowercase();
+    ANNOUNCEMENTS.start_of(&start).is_some()
 }
 
 /// Says whether a sentence offers to do something.
@@ -232,4 +238,4 @@ fn decides(text: &str) -> bool {
 }
 
 persist!(Candidate: seq, origin, text, decides, is_final);
-persist!(CandidatePool: all, bytes, turn);
+persist!(CandidatePool: all, bytes, turn_start);

@@ -21,9 +21,9 @@ use crate::{Connection, Strategy};
 pub struct ModelSummarizer {
     /// The model and its provider.
     pub connection: Connection,
-    /// The most tokens of a request and its reply.
+    /// The most tokens of a request and its reply together, as the model counts them.
     pub window: u64,
-    /// Whether that window was chosen, so that it is sent to a server that loads models.
+    /// Whether the window was configured. If so, it is sent to Ollama, which loads the model with that window.
     pub told: bool,
     /// The most tokens of the reply, if known.
     pub max_output: Option<u64>,
@@ -35,12 +35,15 @@ pub struct ModelSummarizer {
     pub checks: bool,
     /// The fallback if the provider does not have the model.
     pub instead: Option<Connection>,
-    until: Instant,
+    /// When the time limit of the current summary ends.
+    deadline: Instant,
+    /// The usage of the calls since [`Summarizer::spent`] was last called.
     spent: Vec<Usage>,
 }
 
-/// The tokens for reasoning before the summary; a small window has fewer.
-const MAX_REASONING_TOKENS: u64 = 16_384;
+/// A reply may have at least this many tokens, because models reason before they write the summary; the window and the
+/// model may allow fewer.
+const REASONING_TOKENS: u64 = 16_384;
 
 /// The share of a window that is filled: chat templates add tokens that are not counted.
 const WINDOW_SHARE: f64 = 0.95;
@@ -49,7 +52,7 @@ const WINDOW_SHARE: f64 = 0.95;
 const MIN_READ_TOKENS: u64 = 64;
 
 impl ModelSummarizer {
-    /// Returns a summarizer for a model with this window and our token counts.
+    /// Returns a summarizer for a model with this window that counts tokens as we do.
     pub fn new(connection: Connection, window: u64) -> ModelSummarizer {
         ModelSummarizer {
             connection,
@@ -60,27 +63,27 @@ impl ModelSummarizer {
             timeout: Duration::from_secs(120),
             checks: false,
             instead: None,
-            until: Instant::now(),
+            deadline: Instant::now(),
             spent: Vec::new(),
         }
     }
 
-    /// Returns how long the reply may be, in the model's tokens.
-    fn reply(&self, budget: u64) -> u64 {
+    /// Returns the most tokens of a reply, as the model counts them, for a summary of `budget` tokens.
+    fn max_reply_tokens(&self, budget: u64) -> u64 {
         let summary = (budget as f64 * self.factor * 2.0) as u64;
         let most = self.max_output.unwrap_or(u64::MAX).min(self.window / 4);
-        summary.max(MAX_REASONING_TOKENS).min(most).max(1)
+        summary.max(REASONING_TOKENS).min(most).max(1)
     }
 
-    /// Returns the tokens that may be sent, as we count them.
-    fn room(&self, budget: u64) -> u64 {
-        let left = self.window.saturating_sub(self.reply(budget));
+    /// Returns the most tokens of a prompt, as we count them: the rest of the window is for the reply.
+    fn max_prompt_tokens(&self, budget: u64) -> u64 {
+        let left = self.window.saturating_sub(self.max_reply_tokens(budget));
         (left as f64 * WINDOW_SHARE / self.factor.max(0.1)) as u64
     }
 
-    /// Returns the earlier summary, cut to a quarter of the room.
+    /// Returns the earlier summary, cut to a quarter of the prompt.
     fn previous(&self, request: &SummaryRequest<'_>) -> Option<String> {
-        let most = self.room(request.budget) / 4;
+        let most = self.max_prompt_tokens(request.budget) / 4;
         request
             .previous
             .map(|previous| cut_to_tokens(previous, most))
@@ -88,30 +91,31 @@ impl ModelSummarizer {
 
     /// Sends a prompt and returns the reply.
     fn ask(&mut self, prompt: &str, budget: u64) -> Result<String, SummarizerError> {
-        let left = self.until.saturating_duration_since(Instant::now());
+        let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(self.timeout_error());
         }
-        let most = self.reply(budget);
+        let most = self.max_reply_tokens(budget);
         let body = RequestBody::Bytes(self.request(prompt, most));
         let mut text = String::new();
-        let mut hear = |heard| match heard {
+        let mut on_event = |event| match event {
             CallEvent::Delta(ReplyDelta::Text(piece)) => text.push_str(&piece),
-            // A retry starts over.
+            // The text so far is part of a reply that broke off; a retry gets the reply from its start.
             CallEvent::Discarded => text.clear(),
             CallEvent::Delta(_) | CallEvent::Sent { .. } | CallEvent::Retrying { .. } => {}
         };
-        let called = match self.connection.send_within(left, body, true, &mut hear) {
+        let called = match self.connection.send_within(left, body, true, &mut on_event) {
             Ok(called) => called,
             Err(CallFailure::Cancelled) => return Err(SummarizerError::Cancelled),
-            Err(CallFailure::Call(_)) if Instant::now() >= self.until => {
+            Err(CallFailure::Call(_)) if Instant::now() >= self.deadline => {
                 return Err(self.timeout_error());
             }
             Err(CallFailure::Call(error)) => {
-                let unknown = error.trouble == ProviderError::Refused(RefusalCause::Model);
-                let Some(instead) = self.instead.take().filter(|_| unknown) else {
+                let is_unknown_model = error.trouble == ProviderError::Refused(RefusalCause::Model);
+                let Some(instead) = self.instead.take().filter(|_| is_unknown_model) else {
                     return Err(SummarizerError::Call(error));
                 };
+                // The fallback stays in use for the following parts and summaries.
                 self.connection = instead;
                 return self.ask(prompt, budget);
             }
@@ -135,7 +139,7 @@ impl ModelSummarizer {
         }
     }
 
-    /// Returns a request of one user message: some models accept no other role.
+    /// Returns the body of a request with one user message: some models accept no system message.
     fn request(&self, prompt: &str, most: u64) -> Vec<u8> {
         let wire = self.connection.wire();
         let frame = RequestFrame {
@@ -150,7 +154,8 @@ impl ModelSummarizer {
         body
     }
 
-    /// Asks for an improved summary; returns the old one if that fails or the new one is too long.
+    /// Asks the model to check a summary for omissions, and returns its improved summary. Returns the old one if the
+    /// call fails or the new one is too long.
     fn improve(
         &mut self,
         prompt: &SummaryPrompt<'_>,
@@ -158,8 +163,8 @@ impl ModelSummarizer {
         summary: String,
         request: &SummaryRequest<'_>,
     ) -> Result<String, SummarizerError> {
-        let again = self.ask(&prompt.check(record, &summary), request.budget);
-        let better = match again {
+        let checked = self.ask(&prompt.check(record, &summary), request.budget);
+        let better = match checked {
             Err(SummarizerError::Cancelled) => return Err(SummarizerError::Cancelled),
             Err(_) => return Ok(summary),
             Ok(said) => extract_summary(&said, &request.strategy).to_owned(),
@@ -191,26 +196,27 @@ impl Summarizer for ModelSummarizer {
     }
 
     fn takes(&self, request: &SummaryRequest<'_>) -> Option<u64> {
-        let room = self.room(request.budget);
+        let room = self.max_prompt_tokens(request.budget);
         let previous = self.previous(request);
         let asked = tokens(&prompt(request, previous.as_deref()).write(""));
-        // Later parts are sent with the summary of the earlier ones.
+        // Later parts are sent with the summary of the earlier ones, which may be longer than the previous one.
         let summary = request
             .budget
             .saturating_sub(previous.map_or(0, |text| tokens(&text)));
         let left = room.saturating_sub(asked + summary.min(room / 4));
-        // Numbers and roles take room, too.
+        // A tenth is left for the seqs and roles that the transcript adds to the messages.
         Some((left - left / 10).max(MIN_READ_TOKENS))
     }
 
     fn summarize(&mut self, request: &SummaryRequest<'_>) -> Result<String, SummarizerError> {
+        // The time limit holds for all parts of a summary together.
         if request.part.0 <= 1 {
-            self.until = Instant::now() + self.timeout;
+            self.deadline = Instant::now() + self.timeout;
         }
         let previous = self.previous(request);
         let prompt = prompt(request, previous.as_deref());
         let asked = tokens(&prompt.write(""));
-        let room = self.room(request.budget).saturating_sub(asked);
+        let room = self.max_prompt_tokens(request.budget).saturating_sub(asked);
         if room < MIN_READ_TOKENS {
             let window = self.window;
             return Err(SummarizerError::Narrow { window });
@@ -218,6 +224,7 @@ impl Summarizer for ModelSummarizer {
         let whole = write_transcript(request, request.prompt.is_none(), room)?;
         let mut text = cut_to_tokens(&whole, room);
         let said = match self.ask(&prompt.write(&text), request.budget) {
+            // The tokens are an estimate: the text is halved once.
             Err(SummarizerError::Call(error)) if is_too_long(&error) => {
                 text = cut_to_tokens(&whole, tokens(&text) / 2);
                 self.ask(&prompt.write(&text), request.budget)?
@@ -239,10 +246,12 @@ impl Summarizer for ModelSummarizer {
     }
 }
 
+/// Counts the tokens of a text, as we count them; [`ModelSummarizer::factor`] converts them to the model's.
 fn tokens(text: &str) -> u64 {
     count(Encoding::O200k, text)
 }
 
+/// Returns the prompt of a request, to which the record of the messages is added later.
 fn prompt<'a>(request: &'a SummaryRequest<'_>, previous: Option<&'a str>) -> SummaryPrompt<'a> {
     SummaryPrompt {
         strategy: request.strategy.name,
@@ -253,6 +262,7 @@ fn prompt<'a>(request: &'a SummaryRequest<'_>, previous: Option<&'a str>) -> Sum
     }
 }
 
+/// Says whether the request may have been too long. Some providers refuse such requests without an explanation.
 fn is_too_long(error: &CallError) -> bool {
     matches!(
         error.trouble,
@@ -260,25 +270,25 @@ fn is_too_long(error: &CallError) -> bool {
     )
 }
 
-/// Returns the summary of an answer.
+/// Returns the summary in an answer, without reasoning, scratchpad and code fence.
 fn extract_summary<'a>(answer: &'a str, strategy: &Strategy) -> &'a str {
-    let answer = without(answer.trim(), "<think>", "</think>");
+    let answer = without_leading_block(answer.trim(), "<think>", "</think>");
     if strategy.stand_in != StandIn::Snapshot {
-        return unwrapped(answer);
+        return without_code_fence(answer);
     }
-    // The scratchpad may mention the snapshot, so the last one counts.
+    // The scratchpad before the snapshot may mention the tag, so the last one counts.
     match answer.rfind("<state_snapshot>") {
         Some(at) => {
             let inner = &answer[at + "<state_snapshot>".len()..];
             let end = inner.rfind("</state_snapshot>").unwrap_or(inner.len());
             inner[..end].trim()
         }
-        None => without(unwrapped(answer), "<scratchpad>", "</scratchpad>"),
+        None => without_leading_block(without_code_fence(answer), "<scratchpad>", "</scratchpad>"),
     }
 }
 
-/// Removes a block at the start of an answer; everything if the block is not closed.
-fn without<'a>(answer: &'a str, from: &str, to: &str) -> &'a str {
+/// Removes a block at the start of an answer. An unclosed block is everything: the reply was all reasoning.
+fn without_leading_block<'a>(answer: &'a str, from: &str, to: &str) -> &'a str {
     match answer.strip_prefix(from) {
         Some(rest) => rest.split_once(to).map_or("", |(_, rest)| rest.trim()),
         None => answer,
@@ -286,7 +296,7 @@ fn without<'a>(answer: &'a str, from: &str, to: &str) -> &'a str {
 }
 
 /// Removes the code block that some models put around everything.
-fn unwrapped(answer: &str) -> &str {
+fn without_code_fence(answer: &str) -> &str {
     let inner = answer
         .strip_prefix("```")
         .and_then(|rest| rest.strip_suffix("```"))
@@ -302,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_answer_only_the_summary_is_extract_summary() {
+    fn only_the_summary_of_an_answer_is_extracted() {
         let taken = |strategy: &str, answer| extract_summary(answer, &strategy.parse().unwrap());
         let whole = "<scratchpad>a <state_snapshot> must hold b</scratchpad>\n<state_snapshot>\n<overall_goal>b</overall_goal>\n</state_snapshot>\nDone!";
         assert_eq!(taken("gemini", whole), "<overall_goal>b</overall_goal>");

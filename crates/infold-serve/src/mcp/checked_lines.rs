@@ -1,4 +1,5 @@
-//! Checked lines of a client on standard input: invalid messages are answered here, and not passed on.
+//! The lines of an MCP client on standard input, checked: invalid messages are answered here, and not passed on to the
+//! server.
 
 use std::io;
 
@@ -13,16 +14,16 @@ use super::message_check::{BadMessage, check};
 
 /// The longest line that is read.
 const MAX_LINE_BYTES: usize = 16 << 20;
-/// The bytes in transit between two tasks.
+/// The capacity of the pipes to and from the server.
 const BUFFER_BYTES: usize = 64 << 10;
 /// The number of lines that are queued for writing.
 const MAX_WAITING_LINES: usize = 16;
 
 /// Standard input and output, reduced to valid messages.
 pub(super) struct CheckedLines {
-    /// The messages of the client.
+    /// The messages of the client, for the server to read.
     pub input: DuplexStream,
-    /// The messages to the client.
+    /// Where the server writes its messages to the client.
     pub output: DuplexStream,
     pub ends: LineTasks,
 }
@@ -35,7 +36,9 @@ pub(super) struct LineTasks {
 
 /// A line of a client.
 enum ClientLine {
+    /// Without its end.
     Whole(Vec<u8>),
+    /// More than [`MAX_LINE_BYTES`]; its bytes were discarded.
     TooLong,
 }
 
@@ -44,7 +47,7 @@ impl CheckedLines {
     pub fn start() -> CheckedLines {
         let (to_server, input) = duplex(BUFFER_BYTES);
         let (output, from_server) = duplex(BUFFER_BYTES);
-        let (lines, waiting) = mpsc::channel(MAX_WAITING_LINES);
+        let (lines, queued) = mpsc::channel(MAX_WAITING_LINES);
         let reading = pass_input(BufReader::new(stdin()), to_server, lines.clone());
         tokio::spawn(pass_output(BufReader::new(from_server), lines));
         CheckedLines {
@@ -52,7 +55,7 @@ impl CheckedLines {
             output,
             ends: LineTasks {
                 reading: tokio::spawn(reading),
-                writing: tokio::spawn(write_lines(stdout(), waiting)),
+                writing: tokio::spawn(write_lines(stdout(), queued)),
             },
         }
     }
@@ -67,7 +70,7 @@ impl LineTasks {
     }
 }
 
-/// Passes valid messages on, and answers invalid ones.
+/// Passes valid messages on to the server, and answers invalid ones.
 async fn pass_input(
     mut from: impl AsyncBufRead + Unpin,
     mut to: DuplexStream,
@@ -93,13 +96,14 @@ async fn pass_input(
                     break;
                 }
             }
+            // A line that is too long was never checked as valid.
             (ClientLine::TooLong, Ok(())) => {}
         }
     }
     to.shutdown().await
 }
 
-/// Passes messages for the client on line by line, so that answers from two sources do not mix.
+/// Passes the server's messages on line by line, so that they do not mix with the answers to invalid messages.
 async fn pass_output(
     mut from: impl AsyncBufRead + Unpin,
     lines: mpsc::Sender<Vec<u8>>,
@@ -112,6 +116,7 @@ async fn pass_output(
     }
 }
 
+/// Writes lines until all senders are gone.
 async fn write_lines(
     mut to: impl AsyncWrite + Unpin,
     mut lines: mpsc::Receiver<Vec<u8>>,
@@ -123,7 +128,7 @@ async fn write_lines(
     Ok(())
 }
 
-/// Reads a line without its end; a line that is too long is discarded.
+/// Reads a line; none at the end of the input. A line that is too long is read to its end, but not kept in memory.
 async fn next_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<ClientLine>> {
     let mut line = Vec::new();
     let (mut is_too_long, mut has_any) = (false, false);

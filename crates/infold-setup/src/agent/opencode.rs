@@ -1,4 +1,4 @@
-//! opencode.
+//! The setup of opencode: base URLs of its providers in its JSON configuration.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use crate::edit::{Syntax, read};
 use crate::mcp::McpForm;
 use crate::tree::PathStep;
 
-/// Providers that it knows: name, its key in the environment, path of the address, API.
-const KNOWN: [(&str, &str, &str, &str); 3] = [
+/// Providers that opencode knows without a configuration: name, variable of the API key, path of the base URL, API.
+const KNOWN_PROVIDERS: [(&str, &str, &str, &str); 3] = [
     ("anthropic", "ANTHROPIC_API_KEY", "/v1", "anthropic"),
     ("openai", "OPENAI_API_KEY", "/v1", "responses"),
     (
@@ -19,6 +19,7 @@ const KNOWN: [(&str, &str, &str, &str); 3] = [
     ),
 ];
 
+/// Plans the base URLs of all providers that are in use, and the MCP server.
 pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let directory = at.config("opencode");
@@ -33,7 +34,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
     let config = at.document(directory.join(name), Syntax::Json)?;
     let signed_in = signed_in(at);
     let mut skipped = Vec::new();
-    for (provider, variable, suffix, api) in KNOWN {
+    for (provider, variable, suffix, api) in KNOWN_PROVIDERS {
         let is_used = config.value["provider"].get(provider).is_some()
             || config
                 .key(&["model"])
@@ -48,13 +49,14 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
             plan.address(&config, path, to, suffix, api)?;
         }
     }
-    let own = config.value["provider"].as_object().into_iter().flatten();
-    for (provider, settings) in own {
-        if KNOWN.iter().any(|(known, ..)| known == provider) {
+    let custom = config.value["provider"].as_object().into_iter().flatten();
+    for (provider, settings) in custom {
+        if KNOWN_PROVIDERS.iter().any(|(known, ..)| known == provider) {
             continue;
         }
-        let kind = settings["npm"].as_str().unwrap_or_default();
-        let known = match kind {
+        let package = settings["npm"].as_str().unwrap_or_default();
+        // The package speaks one API. A provider without a base URL has a default that is not known here.
+        let known = match package {
             "@ai-sdk/openai-compatible" => Some(("/v1", "openai")),
             "@ai-sdk/openai" => Some(("/v1", "responses")),
             "@ai-sdk/anthropic" => Some(("/v1", "anthropic")),
@@ -68,7 +70,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
         }
     }
     if plan.changes.is_empty() {
-        return Err(nothing(&config, &skipped));
+        return Err(nothing_to_change(&config, &skipped));
     }
     if !skipped.is_empty() {
         plan.notes.push(format!(
@@ -80,7 +82,8 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
     Ok(plan)
 }
 
-fn nothing(config: &ConfigDocument, skipped: &[String]) -> PlanError {
+/// Returns the error for a configuration without a provider whose base URL could be set.
+fn nothing_to_change(config: &ConfigDocument, skipped: &[String]) -> PlanError {
     let file = config.file.display();
     PlanError::Impossible(if skipped.is_empty() {
         format!(
@@ -94,7 +97,7 @@ fn nothing(config: &ConfigDocument, skipped: &[String]) -> PlanError {
     })
 }
 
-/// The providers that it is signed in to, by name; keys are not looked at.
+/// Returns the providers that opencode is signed in to, by name. The credentials in the file are not used.
 fn signed_in(at: &Surroundings<'_>) -> Value {
     let set = (at.env)("XDG_DATA_HOME").map(std::path::PathBuf::from);
     let data = set

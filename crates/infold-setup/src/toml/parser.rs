@@ -1,4 +1,6 @@
-//! Reads TOML.
+//! Parses TOML with the position of each key and value, so that an edit can leave all other bytes as they are.
+//!
+//! Only the structure is interpreted: numbers, booleans and dates are kept as their texts.
 
 use std::ops::Range;
 
@@ -20,29 +22,29 @@ pub(crate) fn parse(text: &str) -> Result<TomlDocument, SyntaxError> {
     };
     let mut document = TomlDocument::default();
     loop {
-        parser.blank_lines()?;
+        parser.skip_blank_lines()?;
         if parser.at >= text.len() {
             return Ok(document);
         }
         let start = parser.at;
         if parser.rest().starts_with('[') {
-            let table = parser.table(start)?;
-            let is_known = |other: &TomlTable| other.path == table.path && !other.is_element;
-            if !table.is_element && document.tables.iter().any(is_known) {
+            let table = parser.parse_table(start)?;
+            let is_same = |other: &TomlTable| other.path == table.path && !other.is_element;
+            if !table.is_element && document.tables.iter().any(is_same) {
                 let reason = format!("the table [{}] is there twice", path_text(&table.path));
                 return Err(SyntaxError::at(text, start, reason));
             }
             document.tables.push(table);
         } else {
-            let keys = parser.keys()?;
+            let keys = parser.parse_dotted_key()?;
             parser.expect('=')?;
-            parser.spaces();
-            let value = parser.value(0)?;
+            parser.skip_spaces();
+            let value = parser.parse_value(0)?;
             let table = document.tables.len().checked_sub(1);
             let mut path = table.map_or(Vec::new(), |at| document.tables[at].path.clone());
             path.extend(keys);
-            let is_known = |other: &TomlEntry| other.table == table && other.path == path;
-            if document.entries.iter().any(is_known) {
+            let is_same = |other: &TomlEntry| other.table == table && other.path == path;
+            if document.entries.iter().any(is_same) {
                 let reason = format!("the key `{}` is there twice", path_text(&path));
                 return Err(SyntaxError::at(text, start, reason));
             }
@@ -53,12 +55,13 @@ pub(crate) fn parse(text: &str) -> Result<TomlDocument, SyntaxError> {
                 value,
             });
         }
-        parser.line_is_over()?;
+        parser.expect_line_end()?;
     }
 }
 
 struct TomlParser<'a> {
     text: &'a str,
+    /// The position of the next byte.
     at: usize,
 }
 
@@ -71,21 +74,23 @@ impl<'a> TomlParser<'a> {
         &self.text[self.at..]
     }
 
-    fn spaces(&mut self) {
+    fn skip_spaces(&mut self) {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
     }
 
-    fn comment(&mut self) {
-        self.spaces();
+    /// Skips spaces and a comment, up to the end of the line.
+    fn skip_comment(&mut self) {
+        self.skip_spaces();
         if self.rest().starts_with('#') {
             self.at = line_stop(self.text, self.at);
         }
     }
 
-    fn blank_lines(&mut self) -> Result<(), SyntaxError> {
+    /// Skips lines that are empty or have a comment only, and the spaces after them.
+    fn skip_blank_lines(&mut self) -> Result<(), SyntaxError> {
         loop {
-            self.comment();
+            self.skip_comment();
             let rest = self.rest();
             let end = rest
                 .strip_prefix("\r\n")
@@ -97,8 +102,9 @@ impl<'a> TomlParser<'a> {
         }
     }
 
-    fn line_is_over(&mut self) -> Result<(), SyntaxError> {
-        self.comment();
+    /// Checks that nothing but a comment follows on the line.
+    fn expect_line_end(&mut self) -> Result<(), SyntaxError> {
+        self.skip_comment();
         let rest = self.rest();
         if rest.is_empty() || rest.starts_with('\n') || rest.starts_with("\r\n") {
             return Ok(());
@@ -106,8 +112,9 @@ impl<'a> TomlParser<'a> {
         Err(self.error("the line should end here"))
     }
 
+    /// Reads a character, and the spaces before it.
     fn expect(&mut self, c: char) -> Result<(), SyntaxError> {
-        self.spaces();
+        self.skip_spaces();
         if !self.rest().starts_with(c) {
             return Err(self.error(format!("`{c}` is expected")));
         }
@@ -115,10 +122,11 @@ impl<'a> TomlParser<'a> {
         Ok(())
     }
 
-    fn table(&mut self, start: usize) -> Result<TomlTable, SyntaxError> {
+    /// Parses the head of a table, such as `[a.b]`, or of an element of an array of tables, such as `[[a.b]]`.
+    fn parse_table(&mut self, start: usize) -> Result<TomlTable, SyntaxError> {
         let is_element = self.rest().starts_with("[[");
         self.at += if is_element { 2 } else { 1 };
-        let path = self.keys()?;
+        let path = self.parse_dotted_key()?;
         self.expect(']')?;
         if is_element {
             self.expect(']')?;
@@ -130,12 +138,13 @@ impl<'a> TomlParser<'a> {
         })
     }
 
-    fn keys(&mut self) -> Result<Vec<PathStep>, SyntaxError> {
+    /// Parses the keys of a path, such as `a."b c".d`.
+    fn parse_dotted_key(&mut self) -> Result<Vec<PathStep>, SyntaxError> {
         let mut keys = Vec::new();
         loop {
-            self.spaces();
-            keys.push(PathStep::Key(self.key()?));
-            self.spaces();
+            self.skip_spaces();
+            keys.push(PathStep::Key(self.parse_key()?));
+            self.skip_spaces();
             if !self.rest().starts_with('.') {
                 return Ok(keys);
             }
@@ -143,10 +152,10 @@ impl<'a> TomlParser<'a> {
         }
     }
 
-    fn key(&mut self) -> Result<String, SyntaxError> {
+    fn parse_key(&mut self) -> Result<String, SyntaxError> {
         let rest = self.rest();
         if rest.starts_with(['"', '\'']) {
-            return self.string();
+            return self.parse_string();
         }
         let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let key = &rest[..rest.find(|c| !is_bare(c)).unwrap_or(rest.len())];
@@ -157,16 +166,16 @@ impl<'a> TomlParser<'a> {
         Ok(key.to_owned())
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node, SyntaxError> {
+    fn parse_value(&mut self, depth: usize) -> Result<Node, SyntaxError> {
         if depth > MAX_DEPTH {
             return Err(self.error("it is nested too deeply"));
         }
         let start = self.at;
         let kind = match self.rest().as_bytes().first() {
-            Some(b'"' | b'\'') => NodeKind::Scalar(Value::String(self.string()?)),
-            Some(b'[') => self.list(depth)?,
-            Some(b'{') => self.inline_table(depth)?,
-            _ => NodeKind::Scalar(Value::String(self.word()?)),
+            Some(b'"' | b'\'') => NodeKind::Scalar(Value::String(self.parse_string()?)),
+            Some(b'[') => self.parse_list(depth)?,
+            Some(b'{') => self.parse_inline_table(depth)?,
+            _ => NodeKind::Scalar(Value::String(self.parse_bare_value()?)),
         };
         Ok(Node {
             span: start..self.at,
@@ -174,17 +183,17 @@ impl<'a> TomlParser<'a> {
         })
     }
 
-    fn list(&mut self, depth: usize) -> Result<NodeKind, SyntaxError> {
+    fn parse_list(&mut self, depth: usize) -> Result<NodeKind, SyntaxError> {
         self.at += 1;
         let mut items = Vec::new();
         loop {
-            self.blank_lines()?;
+            self.skip_blank_lines()?;
             if self.rest().starts_with(']') {
                 self.at += 1;
                 return Ok(NodeKind::List(items, NodeForm::Flow));
             }
-            items.push(self.value(depth + 1)?);
-            self.blank_lines()?;
+            items.push(self.parse_value(depth + 1)?);
+            self.skip_blank_lines()?;
             if self.rest().starts_with(',') {
                 self.at += 1;
             } else if !self.rest().starts_with(']') {
@@ -193,32 +202,32 @@ impl<'a> TomlParser<'a> {
         }
     }
 
-    fn inline_table(&mut self, depth: usize) -> Result<NodeKind, SyntaxError> {
+    fn parse_inline_table(&mut self, depth: usize) -> Result<NodeKind, SyntaxError> {
         self.at += 1;
         let mut members = Vec::new();
         loop {
-            self.blank_lines()?;
+            self.skip_blank_lines()?;
             if self.rest().starts_with('}') {
                 self.at += 1;
                 return Ok(NodeKind::Map(members, NodeForm::Flow));
             }
             let start = self.at;
             let keys: Vec<String> = self
-                .keys()?
+                .parse_dotted_key()?
                 .into_iter()
                 .map(|step| match step {
                     PathStep::Key(key) | PathStep::Entry(_, key) => key,
                 })
                 .collect();
             self.expect('=')?;
-            self.spaces();
-            let value = self.value(depth + 1)?;
+            self.skip_spaces();
+            let value = self.parse_value(depth + 1)?;
             members.push(Member {
                 key: keys.join("."),
                 start,
                 value,
             });
-            self.blank_lines()?;
+            self.skip_blank_lines()?;
             if self.rest().starts_with(',') {
                 self.at += 1;
             } else if !self.rest().starts_with('}') {
@@ -227,7 +236,8 @@ impl<'a> TomlParser<'a> {
         }
     }
 
-    fn word(&mut self) -> Result<String, SyntaxError> {
+    /// Parses a value without quotes: a number, a boolean or a date.
+    fn parse_bare_value(&mut self) -> Result<String, SyntaxError> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || "+-_.:".contains(c);
         let rest = self.rest();
         let word = &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())];
@@ -246,7 +256,8 @@ impl<'a> TomlParser<'a> {
         Ok(word.to_owned())
     }
 
-    fn string(&mut self) -> Result<String, SyntaxError> {
+    /// Parses a string in double or single quotes, or in three of them.
+    fn parse_string(&mut self) -> Result<String, SyntaxError> {
         let rest = self.rest();
         let quote = &rest[..1];
         let is_long = rest.starts_with(&quote.repeat(3));
@@ -256,24 +267,26 @@ impl<'a> TomlParser<'a> {
             quote.to_owned()
         };
         let inner = self.at + mark.len();
-        let range = self.string_end(inner, &mark, quote == "\"", is_long)?;
+        let range = self.find_string_end(inner, &mark, quote == "\"", is_long)?;
         let raw = &self.text[range.clone()];
         let text = if quote == "'" {
             raw.to_owned()
         } else {
-            unescaped(raw)
+            unescape(raw)
         };
         self.at = range.end + mark.len();
-        let first = text
+        // A line break right after the opening delimiter of a multi-line string does not belong to it.
+        let without_break = text
             .strip_prefix("\r\n")
             .or_else(|| text.strip_prefix('\n'));
-        Ok(match first {
+        Ok(match without_break {
             Some(rest) if is_long => rest.to_owned(),
             _ => text,
         })
     }
 
-    fn string_end(
+    /// Returns the range of a string without its delimiters; `inner` is its start, and `mark` its delimiter.
+    fn find_string_end(
         &self,
         inner: usize,
         mark: &str,
@@ -305,8 +318,8 @@ impl<'a> TomlParser<'a> {
     }
 }
 
-/// A basic text with its escapes read; what is no escape stays.
-fn unescaped(raw: &str) -> String {
+/// Returns a string with its escapes replaced. An unknown escape gives the escaped character.
+fn unescape(raw: &str) -> String {
     let mut out = String::new();
     let mut chars = raw.chars();
     while let Some(c) = chars.next() {

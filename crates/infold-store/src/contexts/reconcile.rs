@@ -1,4 +1,6 @@
-//! Completes steps between log, registry and directories that a crash cut off.
+//! Makes registry and directories agree with the logs of tasks, where a crash interrupted a change of all three.
+//!
+//! The log is written first, and so decides: a task has ended if its log says so.
 
 use std::fs;
 
@@ -13,21 +15,27 @@ use crate::{
 };
 
 impl Contexts {
-    /// Completes the end of a task, which its log records. What fails now is done when the registry or the task is opened
-    /// next.
+    /// Completes the end of a task, which its log records already. If that fails, it is done when the registry or the
+    /// task is opened the next time.
     pub(super) fn settle_end(&self, id: Uuid, writer: Writer, end: &Outcome) {
-        if let Err(error) = self.carry_end(id, writer, end) {
+        if let Err(error) = self.register_and_move(id, writer, end) {
             let status = end.status();
             self.tell(&format!(
                 "task {id} is marked {status} in its log; the registry and its directory follow by themselves as soon as that can be done ({})",
-                chain(&error)
+                with_sources(&error)
             ));
         }
     }
 
-    /// The registry's row and the directory of a task whose log says that it ended.
-    fn carry_end(&self, id: Uuid, mut writer: Writer, end: &Outcome) -> Result<(), TaskError> {
+    /// Marks a task as ended in the registry, and moves its directory to those of ended tasks.
+    fn register_and_move(
+        &self,
+        id: Uuid,
+        mut writer: Writer,
+        end: &Outcome,
+    ) -> Result<(), TaskError> {
         if let Err(error) = self.register_end(id, &writer, end) {
+            // A lock that looks like that of a crashed writer makes the next `reconcile` complete the end.
             writer.abandon();
             return Err(error);
         }
@@ -41,6 +49,7 @@ impl Contexts {
         Ok(())
     }
 
+    /// Writes the registry's row of a task that ended.
     fn register_end(&self, id: Uuid, writer: &Writer, end: &Outcome) -> Result<(), TaskError> {
         let row = Metadata::read(writer.log().dir())?.row(Status::Running);
         let (counted, at) = (self.recount(writer.log())?, ended_at(writer.log())?);
@@ -58,15 +67,16 @@ impl Contexts {
         let running = self.tasks_in(PLACES[0])?;
         let open: std::collections::BTreeSet<Uuid> = registry.unfinished()?.into_iter().collect();
         for id in &running {
+            // A task that the registry knows needs no correction, unless its last writer crashed.
             let dir = self.root.join(PLACES[0]).join(id.to_string());
             if open.contains(id) && !lock::is_left(&dir) {
                 continue;
             }
-            let readable = match registry.get(*id)? {
+            let corrected = match registry.get(*id)? {
                 None => self.enter(*id, registry),
-                Some(row) => self.carry_through(*id, row.status, registry),
+                Some(row) => self.correct_running(*id, row.status, registry),
             };
-            passable(readable)?;
+            passable(corrected)?;
         }
         for id in open.iter().filter(|id| !running.contains(id)) {
             if self.root.join(PLACES[1]).join(id.to_string()).is_dir() {
@@ -76,8 +86,9 @@ impl Contexts {
         Ok(())
     }
 
-    /// Moves a task that its log calls ended, and calls one running that is.
-    fn carry_through(
+    /// Corrects the row of a task in the directory of running tasks: completes its end if its log says that it ended,
+    /// and marks it running if only the registry says that it ended.
+    fn correct_running(
         &self,
         id: Uuid,
         status: Status,
@@ -91,6 +102,7 @@ impl Contexts {
             registry.set_counters(id, self.recount(&log)?)?;
             return Ok(());
         }
+        // Opening a task for writing completes its end, if its log records one.
         match self.write(id) {
             Ok(_) => {
                 registry.set_status(id, Status::Running, Timestamp::now())?;
@@ -104,7 +116,7 @@ impl Contexts {
         }
     }
 
-    /// Moves a task whose log says that it ended to those that ended, should it not be there.
+    /// Moves a task whose log says that it ended to the directory of ended tasks, if it is not there yet.
     pub(crate) fn carry_end_through(&self, id: Uuid) -> Result<(), TaskError> {
         if !self.root.join(PLACES[0]).join(id.to_string()).is_dir() {
             return Ok(());
@@ -118,7 +130,7 @@ impl Contexts {
     /// Adds a task to the registry, or corrects its row, from its log.
     pub(crate) fn enter(&self, id: Uuid, registry: &Registry) -> Result<(), TaskError> {
         let log = self.read(id)?;
-        // First, so that no parent of a known task is ever without this reference.
+        // The reference to the parent is written before the row: a registered task always protects its parent.
         if let Some((parent, _)) = log.parent()
             && let Ok(parent) = parent.parse()
         {
@@ -148,7 +160,7 @@ impl Contexts {
     }
 }
 
-/// Passes over a task that cannot be read.
+/// Ignores the error of a task that cannot be read.
 pub(super) fn passable(done: Result<(), TaskError>) -> Result<(), TaskError> {
     match done {
         Err(TaskError::Log(_) | TaskError::Unknown { .. }) => Ok(()),
@@ -156,7 +168,7 @@ pub(super) fn passable(done: Result<(), TaskError>) -> Result<(), TaskError> {
     }
 }
 
-/// When a log was written to for the last time.
+/// Returns when a log was written to for the last time, or the present time if that is unknown.
 pub(super) fn ended_at(log: &Log) -> Result<Timestamp, LogError> {
     let ms = i64::try_from(log.last_time()?).ok();
     Ok(ms
@@ -165,13 +177,14 @@ pub(super) fn ended_at(log: &Log) -> Result<Timestamp, LogError> {
 }
 
 /// Returns an error and its sources, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+fn with_sources(error: &dyn std::error::Error) -> String {
     match error.source() {
-        Some(source) => format!("{error}: {}", chain(source)),
+        Some(source) => format!("{error}: {}", with_sources(source)),
         None => error.to_string(),
     }
 }
 
+/// Returns the outcome of a task that ended with this status.
 pub(super) fn outcome(status: Status, error: Option<String>) -> Outcome {
     match status {
         Status::Failed => Outcome::Failed {

@@ -5,44 +5,45 @@ use super::proxy::{ProxyConversation, content};
 use super::report::Flaw;
 use super::sandbox::{Ran, Sandbox};
 
-/// The exit codes that the documents name.
+/// The documented exit codes.
 const EXIT_CODES: [i32; 6] = [0, 1, 2, 3, 4, 130];
 
-/// How a command ended that must never end so.
+/// Returns how a command ended, if no command may end so: by a panic, a signal or an exit code that is not documented.
 pub(crate) fn crash(ran: &Ran) -> Option<String> {
+    // 101 is the exit code of a Rust program that panicked.
     let is_panic = ran.err.contains("panicked at") || ran.code == Some(101);
     let is_known = ran.code.is_some_and(|code| EXIT_CODES.contains(&code));
     (is_panic || !is_known).then(|| ran.ending())
 }
 
-/// A problem that only a person can solve: the task that a fork continues is gone.
+/// Part of the error of a fork whose parent task is gone, a problem that no repair can solve.
 const PARENT_GONE: &str = "which is not here";
 
-/// Returns whether a failure is one that the documents leave to a person.
+/// Returns whether a failure is the documented one that only a person can solve.
 pub(crate) fn is_excused(ran: &Ran) -> bool {
     ran.failure()
         .is_some_and(|(error, _)| error.contains(PARENT_GONE))
 }
 
-/// Checks a store, and has it put right if it is not well; returns whether that was so.
+/// Runs `verify`, and `doctor --repair` if there are problems. Returns whether there were, and an error if some remain.
 pub(crate) fn repaired(fixture: &Fixture, sandbox: &Sandbox) -> Result<bool, (Flaw, String)> {
-    let checked = |args: &[&str]| {
+    let run_checked = |args: &[&str]| {
         let ran = sandbox.run(&fixture.program, args);
         match crash(&ran) {
             Some(crash) => Err((Flaw::Crash, format!("{}: {crash}", args.join(" ")))),
             None => Ok(ran),
         }
     };
-    if checked(&["verify"])?.is_ok() {
+    if run_checked(&["verify"])?.is_ok() {
         return Ok(false);
     }
-    let doctor = checked(&["doctor", "--repair"])?;
+    let doctor = run_checked(&["doctor", "--repair"])?;
     let left = problems(&doctor);
     if !doctor.is_ok() && (left.is_empty() || !left.iter().all(|left| left.contains(PARENT_GONE))) {
         let what = format!("doctor --repair: {} {left:?}", doctor.ending());
         return Err((Flaw::Unrepaired, what));
     }
-    let left = problems(&checked(&["verify"])?);
+    let left = problems(&run_checked(&["verify"])?);
     match left.iter().find(|left| !left.contains(PARENT_GONE)) {
         Some(left) => Err((Flaw::Unrepaired, format!("after doctor --repair: {left}"))),
         None => Ok(true),

@@ -19,13 +19,14 @@ use store::{Store, Victim};
 /// Options of a fuzz run.
 #[derive(Clone, Debug, Default)]
 pub struct Fuzz {
-    /// How many cases.
+    /// The number of cases, before `only` selects some of them.
     pub cases: usize,
     /// The seed.
     pub seed: u64,
-    /// Which cases: `events.jsonl`, `events.jsonl:zero`, `events.jsonl:zero:main:3`.
+    /// The cases that run, by the beginning of their names: `events.jsonl`, `events.jsonl:zero`,
+    /// `events.jsonl:zero:main:3`.
     pub only: Only,
-    /// Prints findings as they come.
+    /// Whether findings are printed as soon as they are found.
     pub is_loud: bool,
 }
 
@@ -34,11 +35,13 @@ struct FuzzCase<'a> {
     store: &'a Store,
     victim: &'a Victim,
     harm: Harm,
-    /// Draws where it happens.
+    /// The seed for the place of the damage in the file.
     seed: u64,
+    /// `FILE:HARM:TASK:ROUND`, by which [`Fuzz::only`] selects it.
     name: String,
 }
 
+/// The columns of numbers in the report.
 const COLUMNS: [&str; 2] = ["cases", "repaired"];
 
 /// Damages stores of `binary` and reports violations.
@@ -48,12 +51,12 @@ pub fn fuzz_store(binary: &Path, fuzz: &Fuzz) -> Result<CheckReport, String> {
     let cases = select(&stores, fuzz);
     let outcomes = workers::map(&cases, |_, case| {
         let (is_repaired, wrong) = judge::judge(&fixture, case);
-        let named = |(wrong, what)| Violation {
+        let to_violation = |(wrong, what)| Violation {
             wrong,
             run: case.name.clone(),
             what,
         };
-        let found: Vec<Violation> = wrong.into_iter().map(named).collect();
+        let found: Vec<Violation> = wrong.into_iter().map(to_violation).collect();
         if fuzz.is_loud {
             found.iter().for_each(|finding| println!("{finding}"));
         }
@@ -66,7 +69,7 @@ pub fn fuzz_store(binary: &Path, fuzz: &Fuzz) -> Result<CheckReport, String> {
     Ok(report)
 }
 
-/// Every file with every harm, again and again until there are enough.
+/// Selects the cases: each file with each kind of damage, repeated with other seeds until there are enough.
 fn select<'a>(stores: &'a [Store], fuzz: &Fuzz) -> Vec<FuzzCase<'a>> {
     let victims = stores
         .iter()
@@ -76,7 +79,8 @@ fn select<'a>(stores: &'a [Store], fuzz: &Fuzz) -> Vec<FuzzCase<'a>> {
         .filter(|(_, victim, harm)| harm.applies(victim))
         .collect();
     let mut cases = Vec::new();
-    // All pairs are met before one is met again, in an order that brings all kinds early.
+    // The order is shuffled (Fisher–Yates), so that a few cases cover many kinds of damage. Each pair comes once before
+    // any comes again.
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     let mut random = Random::new(fuzz.seed);
     for at in (1..order.len()).rev() {

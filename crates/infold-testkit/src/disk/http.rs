@@ -1,4 +1,4 @@
-//! As little of HTTP as the client of a proxy needs.
+//! A minimal HTTP client, for requests to the proxy under test.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -8,12 +8,13 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
     pub(crate) status: u16,
+    /// The status line and the headers.
     head: String,
     pub(crate) body: Vec<u8>,
 }
 
 impl HttpResponse {
-    /// The value of a header.
+    /// Returns the value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines();
         lines.find_map(|line| {
@@ -23,7 +24,7 @@ impl HttpResponse {
     }
 }
 
-/// Sends a request and reads the answer to its end.
+/// Sends a request on a new connection, and reads the response until the server closes the connection.
 pub(crate) fn call(port: u16, method: &str, path: &str, body: &[u8]) -> io::Result<HttpResponse> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
@@ -38,21 +39,23 @@ pub(crate) fn call(port: u16, method: &str, path: &str, body: &[u8]) -> io::Resu
     parse(&bytes).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
+/// Parses a response; none if it is not complete.
 fn parse(bytes: &[u8]) -> Option<HttpResponse> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let status = head.split(' ').nth(1)?.parse().ok()?;
-    let mut answer = HttpResponse {
+    let mut response = HttpResponse {
         status,
         head,
         body: bytes[end + 4..].to_vec(),
     };
-    if answer.header("transfer-encoding") == Some("chunked") {
-        answer.body = join_chunks(&answer.body)?;
+    if response.header("transfer-encoding") == Some("chunked") {
+        response.body = join_chunks(&response.body)?;
     }
-    Some(answer)
+    Some(response)
 }
 
+/// Decodes a body with the transfer encoding `chunked`; none if it is not complete.
 fn join_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
@@ -64,6 +67,7 @@ fn join_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
             return Some(body);
         }
         body.extend_from_slice(bytes.get(..size)?);
+        // A line break follows each chunk.
         bytes = bytes.get(size + 2..)?;
     }
 }

@@ -1,4 +1,5 @@
-//! Takes calls of our tools out of replies that come as one body, and makes one of several.
+//! Removes calls that are held back, such as look-ups, from replies that come as one body and not as a stream, and
+//! joins the bodies of all rounds into one.
 
 use super::calls::strip_list;
 use super::filter::{FilterState, ReplyFilter, changed};
@@ -6,8 +7,8 @@ use super::filter::{ollama_counts, response_changes, response_output, summed_cou
 use crate::reply::growing_json::{array, first_choice, raw, with_members};
 use crate::{Json, JsonKind, Wire};
 
-/// Texts of a message that are joined from round to round.
-const TEXTS: [&str; 5] = [
+/// The members of a message whose texts are those of all rounds, joined.
+const TEXT_MEMBERS: [&str; 5] = [
     "content",
     "reasoning_content",
     "reasoning",
@@ -16,25 +17,26 @@ const TEXTS: [&str; 5] = [
 ];
 
 impl ReplyFilter {
-    /// Returns whether a body that is no reply may hold some of a look-up: it breaks off, or has a call of one.
+    /// Returns whether a body that is not a reply may contain a part of a look-up: it is incomplete JSON, or has a call
+    /// that is held back.
     pub fn may_hold_lookup(&self, body: &[u8]) -> bool {
         let Ok(json) = Json::parse(body) else {
             return true;
         };
         let (wire, held) = (self.wire, &self.state.held);
-        let calls = list(wire, json).into_iter().flat_map(Json::elements);
+        let calls = call_list(wire, json).into_iter().flat_map(Json::elements);
         calls.into_iter().any(|call| match wire {
             Wire::Responses => held.holds_item(call),
             _ => held.holds(call),
         })
     }
 
-    /// Begins the next round: the content of this body is kept for the client.
+    /// Ends a round that another one follows: the content of its body is remembered for the client.
     pub fn next_body(&mut self, body: &[u8]) {
         if let Ok(json) = Json::parse(body) {
             let (wire, state) = (self.wire, &mut self.state);
-            hear(wire, state, json);
-            state.items_before = pieces(wire, state, json);
+            read_body(wire, state, json);
+            state.items_before = joined_content(wire, state, json);
             state.next_round();
         }
     }
@@ -45,7 +47,7 @@ impl ReplyFilter {
             return body.to_vec();
         };
         let (wire, state) = (self.wire, &mut self.state);
-        hear(wire, state, json);
+        read_body(wire, state, json);
         let changes = match wire {
             Wire::Responses => response_changes(state, json),
             _ if state.is_first()
@@ -54,17 +56,17 @@ impl ReplyFilter {
             {
                 Vec::new()
             }
-            Wire::Chat => chat(state, json),
-            Wire::Anthropic => anthropic(state, json),
-            Wire::Gemini => gemini(state, json),
-            Wire::Ollama => ollama(state, json),
+            Wire::Chat => chat_changes(state, json),
+            Wire::Anthropic => anthropic_changes(state, json),
+            Wire::Gemini => gemini_changes(state, json),
+            Wire::Ollama => ollama_changes(state, json),
         };
         changed(json, &changes).map_or_else(|| body.to_vec(), String::into_bytes)
     }
 }
 
-/// Reads the state from a body, and counts its calls of our tools.
-fn hear(wire: Wire, state: &mut FilterState, json: Json<'_>) {
+/// Updates the state with a body: its id, its usage, and the number of calls that are held back.
+fn read_body(wire: Wire, state: &mut FilterState, json: Json<'_>) {
     let (id, created, usage) = match wire {
         Wire::Chat => ("id", "created", "usage"),
         Wire::Responses => ("id", "created_at", "usage"),
@@ -78,7 +80,7 @@ fn hear(wire: Wire, state: &mut FilterState, json: Json<'_>) {
     } else {
         state.report(json.get(usage));
     }
-    let (left, count) = match list(wire, json) {
+    let (left, count) = match call_list(wire, json) {
         Some(list) if wire == Wire::Responses => {
             let ours = list.elements().filter(|item| state.held.holds_item(*item));
             (Vec::new(), ours.count())
@@ -92,8 +94,8 @@ fn hear(wire: Wire, state: &mut FilterState, json: Json<'_>) {
         .any(|one| is_client_call(wire, Json::checked(one.as_bytes())));
 }
 
-/// Returns whether a chat has calls in forms that are left out: deprecated functions, calls in other choices, or
-/// outside of a list.
+/// Returns whether a reply of the wire chat has calls in forms that are not judged by the policy, and so are removed:
+/// calls of deprecated functions, in other choices, in deltas, or outside of a list.
 fn has_unjudged_calls(state: &FilterState, wire: Wire, json: Json<'_>) -> bool {
     if wire != Wire::Chat || !state.held.has_judge() {
         return false;
@@ -109,6 +111,7 @@ fn has_unjudged_calls(state: &FilterState, wire: Wire, json: Json<'_>) -> bool {
         })
 }
 
+/// Returns whether an element that is left in the list is a call, which the client has to answer.
 fn is_client_call(wire: Wire, element: Json<'_>) -> bool {
     match wire {
         Wire::Chat | Wire::Ollama => true,
@@ -121,7 +124,7 @@ fn is_client_call(wire: Wire, element: Json<'_>) -> bool {
     }
 }
 
-/// The message of a chat completion, or of Ollama's; Gemini's content.
+/// Returns the object that contains the list of calls: the message of Chat or Ollama, Gemini's content, else the body.
 fn message(wire: Wire, json: Json<'_>) -> Option<Json<'_>> {
     match wire {
         Wire::Chat => first_choice(json.get("choices"))?.get("message"),
@@ -132,7 +135,7 @@ fn message(wire: Wire, json: Json<'_>) -> Option<Json<'_>> {
 }
 
 /// Returns the list that contains calls.
-fn list(wire: Wire, json: Json<'_>) -> Option<Json<'_>> {
+fn call_list(wire: Wire, json: Json<'_>) -> Option<Json<'_>> {
     let name = match wire {
         Wire::Chat | Wire::Ollama => "tool_calls",
         Wire::Anthropic => "content",
@@ -142,14 +145,14 @@ fn list(wire: Wire, json: Json<'_>) -> Option<Json<'_>> {
     message(wire, json)?.get(name)
 }
 
-/// Returns the content of a round for the client, behind that of the rounds before: blocks, parts or items; of a chat
-/// and of Ollama the texts, in the order of their names.
-fn pieces(wire: Wire, state: &FilterState, json: Json<'_>) -> Vec<String> {
+/// Returns the content of all rounds so far for the client: blocks, parts or items; for Chat and Ollama the texts, in
+/// the order of [`TEXT_MEMBERS`].
+fn joined_content(wire: Wire, state: &FilterState, json: Json<'_>) -> Vec<String> {
     match wire {
         Wire::Responses => response_output(state, json),
         Wire::Anthropic | Wire::Gemini => {
             let mut all = state.items_before.clone();
-            if let Some(list) = list(wire, json) {
+            if let Some(list) = call_list(wire, json) {
                 all.extend(strip_list(&state.held, list).0);
             }
             all
@@ -157,18 +160,18 @@ fn pieces(wire: Wire, state: &FilterState, json: Json<'_>) -> Vec<String> {
         Wire::Chat | Wire::Ollama => {
             let message = message(wire, json);
             let before = |at: usize| state.items_before.get(at).cloned().unwrap_or_default();
-            let joined = TEXTS.iter().enumerate().map(|(at, name)| {
+            let joined = TEXT_MEMBERS.iter().enumerate().map(|(at, name)| {
                 let text = message.and_then(|message| message.get(name));
                 let text = text.filter(|text| text.kind() == JsonKind::String);
-                before(at) + &text.map(inner).unwrap_or_default()
+                before(at) + &text.map(string_content).unwrap_or_default()
             });
             joined.collect()
         }
     }
 }
 
-/// The inside of a JSON string, as it came.
-fn inner(text: Json<'_>) -> String {
+/// Returns the content of a JSON string without its quotes, with its escapes, so that several can be joined.
+fn string_content(text: Json<'_>) -> String {
     let text = raw(text);
     text[1..text.len() - 1].to_owned()
 }
@@ -176,15 +179,16 @@ fn inner(text: Json<'_>) -> String {
 /// Returns the message of a chat or of Ollama with the texts of all rounds, and without calls of ours.
 fn joined_message(wire: Wire, state: &FilterState, json: Json<'_>) -> Option<String> {
     let message = message(wire, json)?;
-    let texts = pieces(wire, state, json);
+    let texts = joined_content(wire, state, json);
     let mut changes: Vec<(&str, Option<String>)> = Vec::new();
-    for (name, text) in TEXTS.iter().zip(texts) {
+    for (name, text) in TEXT_MEMBERS.iter().zip(texts) {
         if !text.is_empty() {
             changes.push((name, Some(format!("\"{text}\""))));
         }
     }
-    if let Some(list) = list(wire, json) {
+    if let Some(list) = call_list(wire, json) {
         let (left, count) = strip_list(&state.held, list);
+        // Under a policy, only a list of judged calls may remain.
         let is_list = list.is_null() || list.kind() == JsonKind::Array;
         if left.len() < count || state.held.has_judge() && !is_list {
             changes.push(("tool_calls", array(&left)));
@@ -196,8 +200,9 @@ fn joined_message(wire: Wire, state: &FilterState, json: Json<'_>) -> Option<Str
     Some(with_members(message, &changes))
 }
 
-fn chat(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String>)> {
-    let mut changes = of_later_round(state, json, "id", "usage");
+/// Returns the members of a body that change, with their new values.
+fn chat_changes(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String>)> {
+    let mut changes = id_and_usage_changes(state, json, "id", "usage");
     if state.created.is_some() && !state.is_first() {
         changes.push(("created", state.created.clone()));
     }
@@ -218,9 +223,10 @@ fn chat(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String
     changes
 }
 
-fn anthropic(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String>)> {
-    let mut changes = of_later_round(state, json, "id", "usage");
-    let blocks = pieces(Wire::Anthropic, state, json);
+/// Returns the members of a body that change, with their new values.
+fn anthropic_changes(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String>)> {
+    let mut changes = id_and_usage_changes(state, json, "id", "usage");
+    let blocks = joined_content(Wire::Anthropic, state, json);
     changes.push(("content", Some(format!("[{}]", blocks.join(",")))));
     let stops = json.get("stop_reason").is_some_and(|it| it.is("tool_use"));
     if stops && !state.has_client_calls {
@@ -229,10 +235,11 @@ fn anthropic(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<S
     changes
 }
 
-fn gemini(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String>)> {
-    let mut changes = of_later_round(state, json, "responseId", "usageMetadata");
+/// Returns the members of a body that change, with their new values.
+fn gemini_changes(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String>)> {
+    let mut changes = id_and_usage_changes(state, json, "responseId", "usageMetadata");
     if let Some(candidate) = first_choice(json.get("candidates")) {
-        let parts = array(&pieces(Wire::Gemini, state, json));
+        let parts = array(&joined_content(Wire::Gemini, state, json));
         let content = match candidate.get("content") {
             Some(content) => with_members(content, &[("parts", parts)]),
             None => format!(
@@ -246,7 +253,8 @@ fn gemini(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<Stri
     changes
 }
 
-fn ollama(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String>)> {
+/// Returns the members of a body that change, with their new values.
+fn ollama_changes(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<String>)> {
     let mut changes = vec![("message", joined_message(Wire::Ollama, state, json))];
     if !state.is_first() {
         changes.extend(summed_counts(&state.summed_usage().unwrap_or_default()));
@@ -254,8 +262,9 @@ fn ollama(state: &FilterState, json: Json<'_>) -> Vec<(&'static str, Option<Stri
     changes
 }
 
-/// Returns the changed members of a later round: the id of the first round, and the usage of all.
-fn of_later_round(
+/// Returns the changed members of the body of a later round: the id of the first round, and the usage of all; nothing
+/// for the first round.
+fn id_and_usage_changes(
     state: &FilterState,
     json: Json<'_>,
     id: &'static str,

@@ -1,4 +1,5 @@
-//! Builds an Anthropic message of content blocks that start, grow and stop.
+//! Builds a reply from Anthropic's stream, whose content blocks start, grow by deltas and stop, or from a whole
+//! message.
 
 use std::collections::HashMap;
 
@@ -9,25 +10,32 @@ use super::reader::MissingPart;
 use super::{Reply, ReplyDelta, StopReason, TokenUsage};
 use crate::{Json, JsonKind};
 
-/// Builds a message.
+/// Builds the reply of one message.
 #[derive(Debug, Default)]
 pub struct AnthropicBuilder {
     blocks: Vec<BlockBuilder>,
+    /// The position of each block in `blocks`, by its index in the stream.
     by_index: HashMap<u64, usize>,
+    /// Whether the start of the message came.
     has_begun: bool,
-    stopped: bool,
+    /// Whether the end of the message came.
+    is_stopped: bool,
+    /// The reason why the model stopped, `stop_reason`.
     reason: Option<String>,
     usage: Option<TokenUsage>,
     model: Option<String>,
 }
 
+/// Builds a content block.
 #[derive(Debug, Default)]
 struct BlockBuilder {
-    /// The block as it started.
+    /// The JSON of the block as it started: members that never grow are taken from it.
     start: String,
     text: GrowingText,
     thinking: GrowingText,
+    /// As JSON.
     signature: Option<String>,
+    /// The arguments of a call, which come as pieces of JSON text.
     input: GrowingText,
     citations: Vec<String>,
     /// A compaction of earlier messages, plain and encrypted.
@@ -35,7 +43,7 @@ struct BlockBuilder {
 }
 
 impl AnthropicBuilder {
-    /// Reads an event, or a whole message.
+    /// Reads an event of the stream, or a whole message. `name` is the name of the event, used if the JSON has no type.
     pub fn push(&mut self, name: &[u8], json: Json<'_>, on_delta: &mut OnDelta<'_>) {
         let keys = "type message index content_block delta usage";
         let [kind, message, index, block, delta, usage] = pick(keys, json);
@@ -48,7 +56,7 @@ impl AnthropicBuilder {
             }
             b"message" => {
                 self.push_message(json, on_delta);
-                self.stopped = true;
+                self.is_stopped = true;
             }
             b"content_block_start" => {
                 if let Some(block) = block {
@@ -59,8 +67,8 @@ impl AnthropicBuilder {
             b"content_block_delta" => {
                 let at = self.by_index.get(&token_count(index)).copied();
                 if let (Some(at), Some(delta)) = (at, delta) {
-                    let last = at + 1 == self.blocks.len();
-                    self.blocks[at].grow(delta, on_delta, last);
+                    let is_last = at + 1 == self.blocks.len();
+                    self.blocks[at].grow(delta, on_delta, is_last);
                 }
             }
             b"message_delta" => {
@@ -68,16 +76,17 @@ impl AnthropicBuilder {
                 self.reason = reason.or_else(|| self.reason.take());
                 self.add_usage(usage);
             }
-            b"message_stop" => self.stopped = true,
+            b"message_stop" => self.is_stopped = true,
             _ => {}
         }
     }
 
-    /// Returns whether the end of the reply came.
+    /// Returns whether the message has both begun and ended.
     pub fn is_complete(&self) -> bool {
-        self.has_begun && self.stopped
+        self.has_begun && self.is_stopped
     }
 
+    /// Reads a message: the start of a streamed one, or a whole one.
     fn push_message(&mut self, json: Json<'_>, on_delta: &mut OnDelta<'_>) {
         let [model, content, reason, usage] =
             json.pick(["model", "content", "stop_reason", "usage"]);
@@ -90,7 +99,8 @@ impl AnthropicBuilder {
         }
     }
 
-    /// Adds usage: counts only grow, and missing ones keep their value.
+    /// Merges a usage report. Several events have one, with totals so far: the larger of two counts is kept, and a
+    /// missing one counts as zero.
     fn add_usage(&mut self, usage: Option<Json<'_>>) {
         let Some(usage) = usage.filter(|usage| usage.kind() == JsonKind::Object) else {
             return;
@@ -107,12 +117,12 @@ impl AnthropicBuilder {
         total.reasoning = total.reasoning.max(thinking).min(total.output);
     }
 
-    /// Returns the reply, if it is complete.
+    /// Returns the reply; the error is the part that is missing.
     pub fn finish(self) -> Result<Reply, MissingPart> {
         if !self.has_begun {
             return Err(MissingPart::Everything);
         }
-        if self.reason.is_none() && !self.stopped {
+        if self.reason.is_none() && !self.is_stopped {
             return Err(MissingPart::End);
         }
         let blocks: Vec<String> = self
@@ -144,6 +154,7 @@ impl AnthropicBuilder {
 const COMPACTION_MEMBERS: [&str; 2] = ["content", "encrypted_content"];
 
 impl BlockBuilder {
+    /// Starts a block, which is complete already if it belongs to a whole message.
     fn start(json: Json<'_>, on_delta: &mut OnDelta<'_>) -> BlockBuilder {
         let mut block = BlockBuilder {
             start: raw(json),
@@ -152,6 +163,7 @@ impl BlockBuilder {
         let keys = ["type", "text", "thinking", "signature", "citations", "name"];
         let [kind, text, thinking, signature, citations, name] = json.pick(keys);
         let kind = kind.map(Json::name).unwrap_or_default();
+        // Calls of the provider's own tools have types such as `server_tool_use`.
         let is_call = kind.ends_with(b"tool_use");
         if is_call {
             on_delta(ReplyDelta::Call(text_of(name).unwrap_or_default()));
@@ -175,7 +187,9 @@ impl BlockBuilder {
         block
     }
 
-    fn grow(&mut self, delta: Json<'_>, on_delta: &mut OnDelta<'_>, last: bool) {
+    /// Adds a delta. Arguments are reported only for the last block: the listener takes them as those of the call that
+    /// began last.
+    fn grow(&mut self, delta: Json<'_>, on_delta: &mut OnDelta<'_>, is_last: bool) {
         let keys = ["text", "thinking", "signature", "partial_json", "citation"];
         let [text, thinking, signature, input, citation] = delta.pick(keys);
         self.text.grow(text, on_delta, ReplyDelta::Text);
@@ -187,7 +201,7 @@ impl BlockBuilder {
         }
         if let Some(input) = input {
             self.input.push(input);
-            if last {
+            if is_last {
                 self.input.report(on_delta, ReplyDelta::Arguments);
             }
         }

@@ -173,7 +173,7 @@ impl FileReader<'_, '_> {
             return Ok(ReadAttempt::Read(read));
         }
         let mut hasher = blake3::Hasher::new();
-        let import = started(&mut self.import, self.git)?;
+        let import = start_if_needed(&mut self.import, self.git)?;
         let mut update_digest = |bytes: &[u8]| {
             hasher.update(bytes);
         };
@@ -216,7 +216,7 @@ impl FileReader<'_, '_> {
         let digest = *blake3::hash(contents).as_bytes();
         let content = match self.content_of_digest(file.path, &digest) {
             Some(known) => known,
-            None => EntryContent::New(started(&mut self.import, self.git)?.blob(contents)?),
+            None => EntryContent::New(start_if_needed(&mut self.import, self.git)?.blob(contents)?),
         };
         Ok(WorkspaceFile {
             kind,
@@ -239,7 +239,7 @@ impl FileReader<'_, '_> {
 }
 
 /// Returns the import, and starts it first if necessary.
-pub(crate) fn started<'a, 'b>(
+pub(crate) fn start_if_needed<'a, 'b>(
     import: &'b mut Option<Import<'a>>,
     git: &'a Git,
 ) -> Result<&'b mut Import<'a>, CheckpointError> {

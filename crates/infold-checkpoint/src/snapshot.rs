@@ -15,7 +15,7 @@ use crate::journal::PendingRestore;
 use crate::last_snapshot::LastSnapshot;
 use crate::listing::{FileKind, SnapshotFile, SnapshotListing};
 use crate::objects::Objects;
-use crate::read::{FileReader, WorkspaceFile, started};
+use crate::read::{FileReader, WorkspaceFile, start_if_needed};
 use crate::shadow::Shadow;
 use crate::staging::{StagingDir, is_same};
 use crate::stat::FileStat;
@@ -242,7 +242,7 @@ impl Shadow {
             about: about::write(before, modes),
         };
         let mut import = reader.import;
-        let mark = started(&mut import, &self.repository.git)?.commit(at, &change)?;
+        let mark = start_if_needed(&mut import, &self.repository.git)?.commit(at, &change)?;
         let Some(import) = import else {
             return Ok(at);
         };
@@ -294,7 +294,7 @@ impl Shadow {
         }
         let change = reading.change_from(base);
         let mut import = reading.import.take();
-        let commit = started(&mut import, &self.repository.git)?.commit(at, &change)?;
+        let commit = start_if_needed(&mut import, &self.repository.git)?.commit(at, &change)?;
         let imported = match import {
             Some(import) => import.finish()?,
             None => return Err(unsaid()),

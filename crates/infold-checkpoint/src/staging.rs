@@ -16,7 +16,7 @@ use crate::error::CheckpointError;
 use crate::listing::SnapshotFile;
 use crate::objects::Objects;
 use crate::walk::{STAGING_PREFIX, names_of};
-use crate::workspace::{DIRECTORY, WorkspaceDir};
+use crate::workspace::{DIRECTORY_OPEN_FLAGS, WorkspaceDir};
 
 /// The directory in the workspace in which a restoration keeps files that are on their way. It is on the same device as
 /// everything that a snapshot holds, so that a file can be put in its place at once.
@@ -74,7 +74,12 @@ impl StagingDir {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(failed(error)),
         }
-        let handle = openat(workspace.handle(), &name, DIRECTORY, Mode::empty());
+        let handle = openat(
+            workspace.handle(),
+            &name,
+            DIRECTORY_OPEN_FLAGS,
+            Mode::empty(),
+        );
         let handle = handle.map_err(failed)?;
         Ok(StagingDir { handle, name })
     }

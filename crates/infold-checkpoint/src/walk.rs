@@ -14,7 +14,7 @@ use crate::listing::SnapshotListing;
 use crate::rules::{DirectoryRules, Tracked};
 use crate::stat::FileStat;
 use crate::user_repository::read_ignore_file;
-use crate::workspace::{DIRECTORY, WorkspaceDir, join};
+use crate::workspace::{DIRECTORY_OPEN_FLAGS, WorkspaceDir, join};
 
 /// A file or link that is to be part of a snapshot.
 pub(crate) struct WalkedFile<'a> {
@@ -182,7 +182,7 @@ impl WorkspaceWalk<'_, '_> {
             self.leave_out(path, LeftOutReason::TooDeep, None);
             return Ok(());
         }
-        let opened = openat(&above.handle, name, DIRECTORY, Mode::empty());
+        let opened = openat(&above.handle, name, DIRECTORY_OPEN_FLAGS, Mode::empty());
         let listed =
             opened.and_then(|handle| names_of(handle.as_fd()).map(|names| (handle, names)));
         let (handle, names) = match listed {

@@ -20,7 +20,7 @@ pub(crate) struct WorkspaceDir {
 }
 
 /// How a directory is opened. Symbolic links are not followed: they could lead out of the workspace.
-pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY
+pub(crate) const DIRECTORY_OPEN_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
@@ -44,7 +44,7 @@ impl WorkspaceDir {
                 _ => WorkspaceProblem::Unreadable,
             })
         })?;
-        let handle = open(&path, DIRECTORY, Mode::empty()).map_err(|error| {
+        let handle = open(&path, DIRECTORY_OPEN_FLAGS, Mode::empty()).map_err(|error| {
             refused(match error {
                 Errno::NOTDIR | Errno::LOOP => WorkspaceProblem::NotADirectory,
                 _ => WorkspaceProblem::Unreadable,
@@ -102,9 +102,9 @@ impl WorkspaceDir {
     ///
     /// Each component is opened in turn: `NOFOLLOW` applies to the last component of a path only.
     pub fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        let mut handle = openat(&self.handle, ".", DIRECTORY, Mode::empty())?;
+        let mut handle = openat(&self.handle, ".", DIRECTORY_OPEN_FLAGS, Mode::empty())?;
         for name in components(path) {
-            handle = openat(&handle, name, DIRECTORY, Mode::empty())?;
+            handle = openat(&handle, name, DIRECTORY_OPEN_FLAGS, Mode::empty())?;
         }
         Ok(handle)
     }

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use infold::config::RelevanceMethod;
 use infold::connect::{self, ConnectError};
-use infold::layers::model::{Built, Verdict};
+use infold::layers::model::{BuiltDocument, Verdict};
 use infold::layers::{ContextError, ContextRequest, VectorSource, build_context_with, built_json};
 use infold::models::UNKNOWN_WINDOW;
 use infold::show::LogSnapshot;
@@ -84,7 +84,7 @@ fn build(
     config: &Config,
     seen: &LogSnapshot,
     request: &ContextRequest<'_>,
-) -> (Result<Built, ContextError>, Option<String>) {
+) -> (Result<BuiltDocument, ContextError>, Option<String>) {
     let build = |source: &mut VectorSource<'_>| {
         let built = build_context_with(&seen.log, &seen.shown, request, source);
         (built, source.problem.take())
@@ -120,7 +120,7 @@ pub fn ranked_by_words(why: &str) -> String {
     format!("relevance is by words, without embeddings: {why}")
 }
 
-fn explain(built: &Built, out: &mut Output) -> CliResult {
+fn explain(built: &BuiltDocument, out: &mut Output) -> CliResult {
     let rows = built.decisions.iter().map(|decision| {
         let relevance = decision.relevance;
         [

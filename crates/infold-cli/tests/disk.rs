@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use infold_testkit::{
-    CheckReport, Flaw, Fuzz, Only, PowerCuts, Sweep, cut_power, fuzz_store, sweep_faults,
+    CheckReport, Flaw, Fuzz, PowerCuts, Sweep, TrialFilter, cut_power, fuzz_store, sweep_faults,
 };
 use tempfile::TempDir;
 
@@ -104,7 +104,7 @@ impl Liar {
     }
 }
 
-fn only(names: &str) -> Only {
+fn only(names: &str) -> TrialFilter {
     let Ok(only) = names.parse();
     only
 }

@@ -94,7 +94,7 @@ impl Setup {
             config,
             contexts: None,
             profile: &profile,
-            told: has_set_window,
+            is_window_configured: has_set_window,
             of_table: condenser.is_some_and(|(_, origin)| matches!(origin, Origin::Table(_))),
             talks: false,
             timeout: Duration::from_secs(config.summarizer.timeout.value),

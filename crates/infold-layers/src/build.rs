@@ -60,7 +60,7 @@ impl BuildRequest<'_> {
 
 /// A document, and the decision about each item.
 #[derive(Clone, Debug)]
-pub struct Built {
+pub struct BuiltDocument {
     /// The tokens of the document.
     pub tokens: u64,
     /// The most it could have.
@@ -123,7 +123,7 @@ pub enum BuildError {
     },
 }
 
-impl Built {
+impl BuiltDocument {
     /// Returns the whole document; an empty one if nothing is in it.
     pub fn document(&self) -> String {
         self.document_of(|_| true).unwrap_or_default()
@@ -143,7 +143,7 @@ impl Built {
 /// ones before; those of medium priority divide the rest in proportion; the remaining tokens are given to any
 /// item that still fits, in the same order. Within a part, items are selected by their own priority, then by
 /// relevance, then the newest first; one that does not fit is skipped.
-pub fn build(state: &LayerState, request: &BuildRequest<'_>) -> Result<Built, BuildError> {
+pub fn build(state: &LayerState, request: &BuildRequest<'_>) -> Result<BuiltDocument, BuildError> {
     let mut builder = Builder::new(state, request);
     builder.take_critical()?;
     builder.take_shares();
@@ -434,7 +434,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn finish(self) -> Built {
+    fn finish(self) -> BuiltDocument {
         let limit = self.request.limit();
         let left = self.left;
         let mut lines = Vec::new();
@@ -454,7 +454,7 @@ impl<'a> Builder<'a> {
                 lines.push((field, candidate.condensed.unwrap_or_else(whole)));
             }
         }
-        Built {
+        BuiltDocument {
             tokens: limit - left,
             limit,
             decisions,

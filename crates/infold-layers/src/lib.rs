@@ -30,7 +30,7 @@ mod share;
 mod element;
 mod rank;
 mod build;
-pub use build::{BuildError, BuildRequest, Built, Condense, Decision, Verdict, build};
+pub use build::{BuildError, BuildRequest, BuiltDocument, Condense, Decision, Verdict, build};
 pub use change::{Author, Change, ChangeError, Transitions};
 pub use codec::{decode_changes, encode_changes};
 pub use field::{Field, FieldForm, Layer, Writers};

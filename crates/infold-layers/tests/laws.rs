@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use infold_layers::{
-    Attribute, Author, BuildError, BuildRequest, Built, Change, DocumentPart, Field, FieldForm,
-    LayerItem, LayerState, Priority, STATUSES, Verdict, build, decode_changes, encode_changes,
-    unescape,
+    Attribute, Author, BuildError, BuildRequest, BuiltDocument, Change, DocumentPart, Field,
+    FieldForm, LayerItem, LayerState, Priority, STATUSES, Verdict, build, decode_changes,
+    encode_changes, unescape,
 };
 use infold_wire::Json;
 use infold_wire::tokens::{Encoding, count};
@@ -169,7 +169,7 @@ fn is_in(verdict: Verdict) -> bool {
 }
 
 /// The document with one more item, as the builder would count it.
-fn tokens_with(state: &LayerState, built: &Built, field: Field, index: usize) -> u64 {
+fn tokens_with(state: &LayerState, built: &BuiltDocument, field: Field, index: usize) -> u64 {
     let mut with = LayerState::default();
     for decision in &built.decisions {
         let is_wanted =

@@ -120,7 +120,7 @@ impl Client {
                 error.trouble,
                 ProviderError::Busy { .. } | ProviderError::Broken
             );
-            let in_time = Instant::now().checked_add(wait) < Some(attempt.until);
+            let in_time = deadline(Instant::now(), wait) < attempt.until;
             if !can_retry || requests >= self.policy.attempts || !in_time {
                 return Err(error);
             }

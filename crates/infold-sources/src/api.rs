@@ -49,9 +49,9 @@ pub struct ForgeApi {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
     /// Done twice, it has the effect of once.
-    Harmless,
+    Idempotent,
     /// A repeated request would take effect twice.
-    Harmful,
+    NotIdempotent,
 }
 
 /// A request: its description for errors, and the data to send.
@@ -117,7 +117,7 @@ impl ForgeApi {
             method: Method::GET,
             url,
             body: None,
-            repeat: Repeat::Harmless,
+            repeat: Repeat::Idempotent,
         };
         let response = self.send_with(request, etag).await?;
         if response.status == StatusCode::NOT_MODIFIED {
@@ -248,8 +248,8 @@ impl ForgeApi {
     ) -> Next {
         let server = self.name();
         let repeat = |why: String, wait| match request.repeat {
-            Repeat::Harmless => Next::Again { why, wait },
-            Repeat::Harmful => Next::Fail(SourceError::Unconfirmed {
+            Repeat::Idempotent => Next::Again { why, wait },
+            Repeat::NotIdempotent => Next::Fail(SourceError::Unconfirmed {
                 server: self.name(),
                 what: format!("{}: {why}", request.what),
             }),

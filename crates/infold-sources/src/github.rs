@@ -102,7 +102,7 @@ pub async fn post_comment(
         method: Method::POST,
         url: issue_url(api, repo, task, &["comments"], &[]),
         body: Some(format!("{{\"body\":{}}}", quote(body))),
-        repeat: Repeat::Harmful,
+        repeat: Repeat::NotIdempotent,
     };
     api.send(request).await.map(drop)
 }
@@ -122,7 +122,7 @@ pub async fn relabel(
             method: Method::POST,
             url: issue_url(api, repo, task, &["labels"], &[]),
             body: Some(format!("{{\"labels\":[{}]}}", quote(add))),
-            repeat: Repeat::Harmless,
+            repeat: Repeat::Idempotent,
         };
         api.send(request).await?;
     }
@@ -132,7 +132,7 @@ pub async fn relabel(
             method: Method::DELETE,
             url: issue_url(api, repo, task, &["labels", label], &[]),
             body: None,
-            repeat: Repeat::Harmless,
+            repeat: Repeat::Idempotent,
         };
         match api.send(request).await {
             // The task has the label no longer: another process removed it.

@@ -123,7 +123,7 @@ pub async fn post_comment(
         method: Method::POST,
         url: item_url(api, repo, task, &["notes"], &[]),
         body: Some(format!("{{\"body\":{}}}", quote(body))),
-        repeat: Repeat::Harmful,
+        repeat: Repeat::NotIdempotent,
     };
     api.send(request).await.map(drop)
 }
@@ -146,7 +146,7 @@ pub async fn relabel(
         method: Method::PUT,
         url: item_url(api, repo, task, &[], &[]),
         body: Some(format!("{{{}}}", members.join(","))),
-        repeat: Repeat::Harmless,
+        repeat: Repeat::Idempotent,
     };
     api.send(request).await.map(drop)
 }

@@ -206,7 +206,7 @@ impl Contexts {
             registry.set_status(id, Status::Running, Timestamp::now())?;
         } else if is_ended {
             // Move a task that ended to the directory of completed ones.
-            self.carry_end_through(id)?;
+            self.complete_end(id)?;
         }
         Ok(done)
     }

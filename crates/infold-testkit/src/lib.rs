@@ -46,7 +46,8 @@ mod forge;
 pub use answer::Answer;
 pub use conversation::{Conversation, ScriptedExchange};
 pub use disk::{
-    CheckReport, Flaw, Fuzz, Only, PowerCuts, Sweep, Violation, cut_power, fuzz_store, sweep_faults,
+    CheckReport, Flaw, Fuzz, PowerCuts, Sweep, TrialFilter, Violation, cut_power, fuzz_store,
+    sweep_faults,
 };
 pub use errors::{NamedError, errors};
 pub use faults::{Faults, Tally};

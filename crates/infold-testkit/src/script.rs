@@ -7,7 +7,7 @@ use crate::{Faults, Model, Seen, Step, agent};
 
 /// The script of the server, request by request.
 ///
-/// Only requests that the model would answer use up a step: a wrong key, an invalid request,
+/// TrialFilter requests that the model would answer use up a step: a wrong key, an invalid request,
 /// one that is too long and one that meets a fault leave the script where it was.
 #[derive(Default)]
 pub struct Script {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use infold_testkit::{
-    CheckReport, Fuzz, Only, PowerCuts, Sweep, cut_power, fuzz_store, sweep_faults,
+    CheckReport, Fuzz, PowerCuts, Sweep, TrialFilter, cut_power, fuzz_store, sweep_faults,
 };
 
 /// Options of all trials.
@@ -18,14 +18,14 @@ pub struct TrialOptions {
         overrides_with = "infold"
     )]
     infold: PathBuf,
-    /// Only runs whose name begins so, as findings name them; several with commas between them
+    /// TrialFilter runs whose name begins so, as findings name them; several with commas between them
     #[arg(
         long,
         value_name = "RUN",
         default_value = "",
         hide_default_value = true
     )]
-    only: Only,
+    only: TrialFilter,
     /// Where the choice of runs begins
     #[arg(long, default_value_t = 0)]
     seed: u64,

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::built_in::{self, BuiltInTools};
 use crate::call_record::{CallKey, CallRecord, call_records, record_end, record_start};
-use crate::repeats::{self, PAUSED_AFTER_REPEATS, TOLD_AFTER_REPEATS};
+use crate::repeats::{self, PAUSE_AFTER_REPEATS, WARN_AFTER_REPEATS};
 use crate::round::{LastRound, RoundCall};
 use crate::{RunEvent, RunListener, ToolSet};
 
@@ -97,7 +97,7 @@ impl CallRunner<'_> {
         while at < pending.len() {
             let repeats = count_repeats(writer, round, &pending[at])?;
             let plan = self.plan(writer, &pending[at], &records, repeats, listener)?;
-            if repeats >= PAUSED_AFTER_REPEATS {
+            if repeats >= PAUSE_AFTER_REPEATS {
                 let name = &pending[at].call.name;
                 paused = Some(format!(
                     "the model made the same call of `{name}` {repeats} times in a row"
@@ -150,7 +150,7 @@ impl CallRunner<'_> {
                 (CallOutcome::Interrupted, result)
             }
             None => {
-                let refusal = if repeats >= PAUSED_AFTER_REPEATS {
+                let refusal = if repeats >= PAUSE_AFTER_REPEATS {
                     let text = format!(
                         "This call was not run: it is the {repeats}th in a row with the same arguments. The task is paused."
                     );
@@ -245,7 +245,7 @@ impl CallRunner<'_> {
         let mut results = Vec::new();
         for (one, (result, duration)) in batch.iter().zip(ran) {
             let mut result = fitting(result, share);
-            if repeats >= TOLD_AFTER_REPEATS {
+            if repeats >= WARN_AFTER_REPEATS {
                 let (Ok(text) | Err(text)) = &mut result;
                 text.push_str("\n\n");
                 text.push_str(&repeats::warning(repeats));

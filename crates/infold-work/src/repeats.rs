@@ -5,12 +5,12 @@ use infold_store::{Log, LogError};
 use infold_wire::{ClientCall, Message};
 
 /// From this number of identical calls in a row on, the model is warned.
-pub(crate) const TOLD_AFTER_REPEATS: usize = 3;
+pub(crate) const WARN_AFTER_REPEATS: usize = 3;
 /// After this number of identical calls in a row, the task is paused.
-pub(crate) const PAUSED_AFTER_REPEATS: usize = 5;
+pub(crate) const PAUSE_AFTER_REPEATS: usize = 5;
 
 /// Returns how many of the last calls before the message `before` are the same as `call`, in a row. Stops counting at
-/// [`PAUSED_AFTER_REPEATS`].
+/// [`PAUSE_AFTER_REPEATS`].
 pub(crate) fn count_before(log: &Log, before: Seq, call: &ClientCall) -> Result<usize, LogError> {
     let path = log.state().shown().path();
     let seqs = path.iter().rev().flat_map(|run| run.seqs().rev());
@@ -28,7 +28,7 @@ pub(crate) fn count_before(log: &Log, before: Seq, call: &ClientCall) -> Result<
         let bytes = log.message(seq)?;
         let calls = Message::parse(&bytes).map(|message| ClientCall::all(&message));
         for made in calls.unwrap_or_default().iter().rev() {
-            if !is_same(made, call) || count >= PAUSED_AFTER_REPEATS {
+            if !is_same(made, call) || count >= PAUSE_AFTER_REPEATS {
                 return Ok(count);
             }
             count += 1;
@@ -51,6 +51,6 @@ fn arguments(call: &ClientCall) -> Result<serde_json::Value, &str> {
 /// Returns the warning for the model in the result of a repeated call.
 pub(crate) fn warning(repeats: usize) -> String {
     format!(
-        "[This is call {repeats} in a row with the same arguments. Do something else: read the result, change the arguments, or call `done`. After {PAUSED_AFTER_REPEATS} the task is paused.]"
+        "[This is call {repeats} in a row with the same arguments. Do something else: read the result, change the arguments, or call `done`. After {PAUSE_AFTER_REPEATS} the task is paused.]"
     )
 }

@@ -1,7 +1,7 @@
 //! Changes of a state as the REST API and tools give them; the state and its document as they get them.
 
 use infold_layers::{
-    Attribute, Built, Change, Decision, Field, FieldForm, LayerItem, LayerState, Verdict,
+    Attribute, BuiltDocument, Change, Decision, Field, FieldForm, LayerItem, LayerState, Verdict,
 };
 use infold_store::parse_iso;
 use serde_json::{Map, Value, json};
@@ -184,7 +184,7 @@ fn item_json(item: &LayerItem) -> Value {
 }
 
 /// Returns a document and the result for each item, for scripts.
-pub fn built_json(built: &Built) -> Value {
+pub fn built_json(built: &BuiltDocument) -> Value {
     let items: Vec<Value> = built.decisions.iter().map(decision_json).collect();
     json!({
         "document": built.document(),

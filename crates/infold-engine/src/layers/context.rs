@@ -1,6 +1,6 @@
 //! Builds the document that a model is shown of a task's state.
 
-use infold_layers::{BuildError, BuildRequest, Built, Field, LayerState, build};
+use infold_layers::{BuildError, BuildRequest, BuiltDocument, Field, LayerState, build};
 use infold_log::{EventId, Shown};
 use infold_store::{Log, LogError, What, Writer};
 use infold_wire::tokens::{Encoding, count};
@@ -37,7 +37,7 @@ pub fn build_context(
     log: &Log,
     shown: &Shown,
     request: &ContextRequest<'_>,
-) -> Result<Built, ContextError> {
+) -> Result<BuiltDocument, ContextError> {
     build_context_with(log, shown, request, &mut VectorSource::cached())
 }
 
@@ -47,7 +47,7 @@ pub fn build_context_with(
     shown: &Shown,
     request: &ContextRequest<'_>,
     source: &mut VectorSource<'_>,
-) -> Result<Built, ContextError> {
+) -> Result<BuiltDocument, ContextError> {
     let mut state = read_state(log, shown)?;
     let turns = request.config.recent_turns.value as usize;
     fill(&mut state, log, shown, turns)?;
@@ -60,7 +60,7 @@ fn build_state(
     log: &Log,
     request: &ContextRequest<'_>,
     source: &mut VectorSource<'_>,
-) -> Result<Built, BuildError> {
+) -> Result<BuiltDocument, BuildError> {
     let config = request.config;
     let by_words = BuildRequest {
         shares: config.shares.clone(),

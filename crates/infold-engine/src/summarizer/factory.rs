@@ -32,7 +32,7 @@ pub struct SummarizerFactory<'a> {
     /// The profile of the conversation's model.
     pub profile: &'a Profile,
     /// Whether the window was chosen and not looked up.
-    pub told: bool,
+    pub is_window_configured: bool,
     /// Whether the condense model comes from the table of models, not from the configuration.
     pub of_table: bool,
     /// Whether the provider is that of the conversation, so that the window of its model is known.
@@ -135,13 +135,13 @@ impl SummarizerFactory<'_> {
         connector: &Connector,
         provider: &Provider,
         name: String,
-        instead: Option<&str>,
+        fallback: Option<&str>,
     ) -> Result<Box<dyn Summarizer + Send>, SetupError> {
         let (config, profile, main) = (self.config, self.profile, self.main());
         let connection = connect::connection(connector, config, provider, &name)?;
         let own = Some(name.as_str()) == main;
-        let told = if own {
-            Some(profile.window).filter(|_| self.told)
+        let configured = if own {
+            Some(profile.window).filter(|_| self.is_window_configured)
         } else {
             config.window_of(&name)
         };
@@ -154,7 +154,7 @@ impl SummarizerFactory<'_> {
                 reported_window(&connection)
             }
         };
-        let window = told.or_else(looked_up).unwrap_or(profile.window);
+        let window = configured.or_else(looked_up).unwrap_or(profile.window);
         let row = config.find(&name);
         let learned = match self.contexts {
             Some(contexts) => crate::usage::learned_factor(contexts, &provider.name, &name)?,
@@ -162,13 +162,13 @@ impl SummarizerFactory<'_> {
         };
         let tokenizer = row.map_or(Tokenizer::Other, |row| row.tokenizer);
         let mut model = ModelSummarizer::new(connection, window);
-        model.told = told.is_some();
+        model.is_window_configured = configured.is_some();
         model.factor = learned.unwrap_or(tokenizer.factor());
         model.max_output = row.map(|row| row.max_output);
         model.timeout = self.timeout;
         model.checks = config.summarizer.check.value;
-        if let Some(instead) = instead {
-            model.instead = Some(connect::connection(connector, config, provider, instead)?);
+        if let Some(fallback) = fallback {
+            model.fallback = Some(connect::connection(connector, config, provider, fallback)?);
         }
         Ok(Box::new(model))
     }

@@ -24,7 +24,7 @@ pub struct ModelSummarizer {
     /// The most tokens of a request and its reply together, as the model counts them.
     pub window: u64,
     /// Whether the window was configured. If so, it is sent to Ollama, which loads the model with that window.
-    pub told: bool,
+    pub is_window_configured: bool,
     /// The most tokens of the reply, if known.
     pub max_output: Option<u64>,
     /// The model's tokens for each token that we count.
@@ -34,7 +34,7 @@ pub struct ModelSummarizer {
     /// Whether a second call checks each summary for omissions.
     pub checks: bool,
     /// The fallback if the provider does not have the model.
-    pub instead: Option<Connection>,
+    pub fallback: Option<Connection>,
     /// When the time limit of the current summary ends.
     deadline: Instant,
     /// The usage of the calls since [`Summarizer::spent`] was last called.
@@ -57,12 +57,12 @@ impl ModelSummarizer {
         ModelSummarizer {
             connection,
             window,
-            told: false,
+            is_window_configured: false,
             max_output: None,
             factor: 1.0,
             timeout: Duration::from_secs(120),
             checks: false,
-            instead: None,
+            fallback: None,
             deadline: Instant::now(),
             spent: Vec::new(),
         }
@@ -112,11 +112,11 @@ impl ModelSummarizer {
             }
             Err(CallFailure::Call(error)) => {
                 let is_unknown_model = error.trouble == ProviderError::Refused(RefusalCause::Model);
-                let Some(instead) = self.instead.take().filter(|_| is_unknown_model) else {
+                let Some(fallback) = self.fallback.take().filter(|_| is_unknown_model) else {
                     return Err(SummarizerError::Call(error));
                 };
                 // The fallback stays in use for the following parts and summaries.
-                self.connection = instead;
+                self.connection = fallback;
                 return self.ask(prompt, budget);
             }
         };
@@ -144,7 +144,7 @@ impl ModelSummarizer {
         let wire = self.connection.wire();
         let frame = RequestFrame {
             max_tokens: Some(most),
-            window: Some(self.window).filter(|_| self.told && wire == Wire::Ollama),
+            window: Some(self.window).filter(|_| self.is_window_configured && wire == Wire::Ollama),
             official: self.connection.endpoint.is_openai_itself(),
             ..RequestFrame::new(wire, &self.connection.model)
         };

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::PLACES;
-use super::reconcile::passable;
+use super::reconcile::ignore_unreadable;
 use crate::database::{self, Identity};
 use crate::{Contexts, LogError, Registry, RegistryError, TaskError, TaskRow, file};
 
@@ -115,7 +115,7 @@ impl Contexts {
     fn fill(&self, registry: &Registry) -> Result<(), TaskError> {
         for id in self.tasks()? {
             if registry.get(id)?.is_none() {
-                passable(self.enter(id, registry))?;
+                ignore_unreadable(self.enter(id, registry))?;
             }
         }
         Ok(registry.set_filled()?)

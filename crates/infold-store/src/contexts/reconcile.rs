@@ -76,11 +76,11 @@ impl Contexts {
                 None => self.enter(*id, registry),
                 Some(row) => self.correct_running(*id, row.status, registry),
             };
-            passable(corrected)?;
+            ignore_unreadable(corrected)?;
         }
         for id in open.iter().filter(|id| !running.contains(id)) {
             if self.root.join(PLACES[1]).join(id.to_string()).is_dir() {
-                passable(self.enter(*id, registry))?;
+                ignore_unreadable(self.enter(*id, registry))?;
             }
         }
         Ok(())
@@ -117,7 +117,7 @@ impl Contexts {
     }
 
     /// Moves a task whose log says that it ended to the directory of ended tasks, if it is not there yet.
-    pub(crate) fn carry_end_through(&self, id: Uuid) -> Result<(), TaskError> {
+    pub(crate) fn complete_end(&self, id: Uuid) -> Result<(), TaskError> {
         if !self.root.join(PLACES[0]).join(id.to_string()).is_dir() {
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl Contexts {
 }
 
 /// Ignores the error of a task that cannot be read.
-pub(super) fn passable(done: Result<(), TaskError>) -> Result<(), TaskError> {
+pub(super) fn ignore_unreadable(done: Result<(), TaskError>) -> Result<(), TaskError> {
     match done {
         Err(TaskError::Log(_) | TaskError::Unknown { .. }) => Ok(()),
         done => done,

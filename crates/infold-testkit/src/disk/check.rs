@@ -3,13 +3,13 @@
 use super::fixture::Fixture;
 use super::proxy::{ProxyConversation, content};
 use super::report::Flaw;
-use super::sandbox::{Ran, Sandbox};
+use super::sandbox::{FinishedCommand, Sandbox};
 
 /// The documented exit codes.
 const EXIT_CODES: [i32; 6] = [0, 1, 2, 3, 4, 130];
 
 /// Returns how a command ended, if no command may end so: by a panic, a signal or an exit code that is not documented.
-pub(crate) fn crash(ran: &Ran) -> Option<String> {
+pub(crate) fn crash(ran: &FinishedCommand) -> Option<String> {
     // 101 is the exit code of a Rust program that panicked.
     let is_panic = ran.err.contains("panicked at") || ran.code == Some(101);
     let is_known = ran.code.is_some_and(|code| EXIT_CODES.contains(&code));
@@ -20,7 +20,7 @@ pub(crate) fn crash(ran: &Ran) -> Option<String> {
 const PARENT_GONE: &str = "which is not here";
 
 /// Returns whether a failure is the documented one that only a person can solve.
-pub(crate) fn is_excused(ran: &Ran) -> bool {
+pub(crate) fn is_excused(ran: &FinishedCommand) -> bool {
     ran.failure()
         .is_some_and(|(error, _)| error.contains(PARENT_GONE))
 }
@@ -51,7 +51,7 @@ pub(crate) fn repaired(fixture: &Fixture, sandbox: &Sandbox) -> Result<bool, (Fl
 }
 
 /// Returns the problems that `verify` or `doctor` report.
-fn problems(ran: &Ran) -> Vec<String> {
+fn problems(ran: &FinishedCommand) -> Vec<String> {
     let objects = ran.objects();
     let lists = objects
         .iter()

@@ -1,7 +1,7 @@
 //! Damages files, and checks that commands still answer, that a repair leaves a valid store, and that a server
 //! continues to record.
 
-mod harm;
+mod damage_kind;
 mod store;
 mod kept;
 mod judge;
@@ -9,12 +9,12 @@ mod judge;
 use std::path::Path;
 
 use super::fixture::Fixture;
-use super::only::Only;
 use super::report::{CheckReport, Violation};
+use super::trial_filter::TrialFilter;
 use super::workers;
 use crate::random::Random;
-use harm::Harm;
-use store::{Store, Victim};
+use damage_kind::DamageKind;
+use store::{DamagedFile, Store};
 
 /// Options of a fuzz run.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Fuzz {
     pub seed: u64,
     /// The cases that run, by the beginning of their names: `events.jsonl`, `events.jsonl:zero`,
     /// `events.jsonl:zero:main:3`.
-    pub only: Only,
+    pub only: TrialFilter,
     /// Whether findings are printed as soon as they are found.
     pub is_loud: bool,
 }
@@ -33,8 +33,8 @@ pub struct Fuzz {
 /// One case: a file, and its damage.
 struct FuzzCase<'a> {
     store: &'a Store,
-    victim: &'a Victim,
-    harm: Harm,
+    damaged: &'a DamagedFile,
+    damage: DamageKind,
     /// The seed for the place of the damage in the file.
     seed: u64,
     /// `FILE:HARM:TASK:ROUND`, by which [`Fuzz::only`] selects it.
@@ -64,19 +64,22 @@ pub fn fuzz_store(binary: &Path, fuzz: &Fuzz) -> Result<CheckReport, String> {
     });
     let mut report = CheckReport::new(&COLUMNS);
     for (case, (is_repaired, found)) in cases.iter().zip(outcomes) {
-        report.add(&case.victim.file, &[1, is_repaired.into()], found);
+        report.add(&case.damaged.file, &[1, is_repaired.into()], found);
     }
     Ok(report)
 }
 
 /// Selects the cases: each file with each kind of damage, repeated with other seeds until there are enough.
 fn select<'a>(stores: &'a [Store], fuzz: &Fuzz) -> Vec<FuzzCase<'a>> {
-    let victims = stores
-        .iter()
-        .flat_map(|store| store.victims.iter().map(move |victim| (store, victim)));
-    let pairs: Vec<(&Store, &Victim, Harm)> = victims
-        .flat_map(|(store, victim)| Harm::all().map(move |harm| (store, victim, harm)))
-        .filter(|(_, victim, harm)| harm.applies(victim))
+    let damaged_files = stores.iter().flat_map(|store| {
+        store
+            .damaged_files
+            .iter()
+            .map(move |damaged| (store, damaged))
+    });
+    let pairs: Vec<(&Store, &DamagedFile, DamageKind)> = damaged_files
+        .flat_map(|(store, damaged)| DamageKind::all().map(move |damage| (store, damaged, damage)))
+        .filter(|(_, damaged, damage)| damage.applies(damaged))
         .collect();
     let mut cases = Vec::new();
     // The order is shuffled (Fisher–Yates), so that a few cases cover many kinds of damage. Each pair comes once before
@@ -87,13 +90,18 @@ fn select<'a>(stores: &'a [Store], fuzz: &Fuzz) -> Vec<FuzzCase<'a>> {
         order.swap(at, random.below(at as u64 + 1) as usize);
     }
     for number in 0..fuzz.cases.max(1) {
-        let (store, victim, harm) = pairs[order[number % order.len()]];
+        let (store, damaged, damage) = pairs[order[number % order.len()]];
         let round = number / order.len();
-        let name = format!("{}:{}:{}:{round}", victim.file, harm.name(), victim.task);
+        let name = format!(
+            "{}:{}:{}:{round}",
+            damaged.file,
+            damage.name(),
+            damaged.task
+        );
         cases.push(FuzzCase {
             store,
-            victim,
-            harm,
+            damaged,
+            damage,
             seed: fuzz
                 .seed
                 .wrapping_mul(1_000_003)

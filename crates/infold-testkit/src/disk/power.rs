@@ -10,8 +10,8 @@ mod judge;
 use std::path::Path;
 
 use super::fixture::Fixture;
-use super::only::Only;
 use super::report::{CheckReport, Flaw, Violation};
+use super::trial_filter::TrialFilter;
 use super::workers;
 use session::{Session, SessionKind};
 use states::DiskState;
@@ -24,7 +24,7 @@ pub struct PowerCuts {
     /// Where the even spread begins, and what is drawn at random.
     pub seed: u64,
     /// Which states: `always`, `always:120`, `always:120:none`.
-    pub only: Only,
+    pub only: TrialFilter,
     /// Prints findings as they come.
     pub is_loud: bool,
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::http::{self, HttpResponse};
-use super::sandbox::{Program, Ran, Sandbox, TIME_LIMIT, wait};
+use super::sandbox::{FinishedCommand, Program, Sandbox, TIME_LIMIT, wait};
 use super::shim::Mode;
 
 /// A server that listens.
@@ -33,13 +33,13 @@ impl DiskProxy {
         program: &Program,
         upstream: &str,
         mode: Option<Mode>,
-    ) -> Result<DiskProxy, Ran> {
+    ) -> Result<DiskProxy, FinishedCommand> {
         let mut command = sandbox.command(program, mode);
         command.args(["--json", "serve", "--port", "0", "--trace", "json"]);
         command.args(["--upstream", upstream]);
-        let failed = |error: std::io::Error| Ran {
+        let failed = |error: std::io::Error| FinishedCommand {
             err: format!("not started: {error}"),
-            ..Ran::default()
+            ..FinishedCommand::default()
         };
         let file = |name: &str| File::create(sandbox.beside(name)).map_err(failed);
         let spawned = command
@@ -55,7 +55,7 @@ impl DiskProxy {
     }
 
     /// Tells it to stop, and waits until it has.
-    pub(crate) fn stop(mut self, sandbox: &Sandbox) -> Ran {
+    pub(crate) fn stop(mut self, sandbox: &Sandbox) -> FinishedCommand {
         if let Some(id) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             // A process that has ended already is waited for as well.
             let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
@@ -88,13 +88,13 @@ impl Drop for DiskProxy {
     }
 }
 
-fn ended(child: &mut Child, sandbox: &Sandbox) -> Ran {
+fn ended(child: &mut Child, sandbox: &Sandbox) -> FinishedCommand {
     use std::os::unix::process::ExitStatusExt as _;
     let status = wait(child, TIME_LIMIT);
     let err = fs::read(sandbox.beside("traces")).unwrap_or_default();
-    let mut ran = Ran {
+    let mut ran = FinishedCommand {
         err: String::from_utf8_lossy(&err).into_owned(),
-        ..Ran::default()
+        ..FinishedCommand::default()
     };
     match status {
         Ok(Some(status)) => (ran.code, ran.signal) = (status.code(), status.signal()),

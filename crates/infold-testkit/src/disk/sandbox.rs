@@ -30,7 +30,7 @@ pub(crate) struct Sandbox {
 
 /// How a command ended.
 #[derive(Debug, Default)]
-pub(crate) struct Ran {
+pub(crate) struct FinishedCommand {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) is_late: bool,
@@ -80,7 +80,7 @@ impl Sandbox {
     }
 
     /// Runs a command with JSON output to its end.
-    pub(crate) fn run<S: AsRef<OsStr>>(&self, program: &Program, args: &[S]) -> Ran {
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, program: &Program, args: &[S]) -> FinishedCommand {
         self.run_with(program, args, None, None)
     }
 
@@ -91,7 +91,7 @@ impl Sandbox {
         args: &[S],
         input: Option<&Path>,
         mode: Option<Mode>,
-    ) -> Ran {
+    ) -> FinishedCommand {
         let mut command = self.command(program, mode);
         command.arg("--json").args(args);
         let (out, err) = (self.beside("out"), self.beside("err"));
@@ -108,10 +108,10 @@ impl Sandbox {
         })();
         let ended = started.and_then(|mut child| wait(&mut child, TIME_LIMIT));
         let read = |path| fs::read(path).unwrap_or_default();
-        let mut ran = Ran {
+        let mut ran = FinishedCommand {
             out: read(&out),
             err: String::from_utf8_lossy(&read(&err)).into_owned(),
-            ..Ran::default()
+            ..FinishedCommand::default()
         };
         match ended {
             Ok(Some(status)) => (ran.code, ran.signal) = (status.code(), status.signal()),
@@ -171,7 +171,7 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<Exit
     }
 }
 
-impl Ran {
+impl FinishedCommand {
     pub(crate) fn is_ok(&self) -> bool {
         self.code == Some(0)
     }

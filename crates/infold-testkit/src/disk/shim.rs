@@ -23,7 +23,7 @@ pub(crate) enum Mode {
     /// Lists them.
     List,
     /// Harms one, counted from one.
-    Harm(usize, DiskFault),
+    DamageKind(usize, DiskFault),
     /// Records the changes of all calls.
     Trace,
 }
@@ -102,7 +102,7 @@ impl Shim {
     pub(crate) fn load(&self, command: &mut Command, dir: &Path, log: &Path, mode: Mode) {
         let name = match mode {
             Mode::List => "list",
-            Mode::Harm(..) => "fault",
+            Mode::DamageKind(..) => "fault",
             Mode::Trace => "trace",
         };
         command
@@ -110,7 +110,7 @@ impl Shim {
             .env("SHIM_DIR", dir)
             .env("SHIM_LOG", log)
             .env("SHIM_MODE", name);
-        if let Mode::Harm(at, fault) = mode {
+        if let Mode::DamageKind(at, fault) = mode {
             command
                 .env("SHIM_AT", at.to_string())
                 .env("SHIM_FAULT", fault.name());

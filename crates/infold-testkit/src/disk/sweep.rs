@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use super::fixture::Fixture;
 use super::holdings::{Holdings, LogLines};
-use super::only::Only;
 use super::report::{CheckReport, Flaw, Violation};
-use super::sandbox::{Ran, Sandbox};
+use super::sandbox::{FinishedCommand, Sandbox};
 use super::shim::{DiskFault, FileCall, Mode, read_calls};
+use super::trial_filter::TrialFilter;
 use super::workers;
 use cases::{CommandCase, Nature};
 
@@ -25,7 +25,7 @@ pub struct Sweep {
     /// Where the even spread begins.
     pub seed: u64,
     /// Which runs: `push`, `push:12`, `push:12:eio`.
-    pub only: Only,
+    pub only: TrialFilter,
     /// Prints findings as they come.
     pub is_loud: bool,
 }
@@ -52,7 +52,7 @@ struct CommandOutput {
 }
 
 impl CommandOutput {
-    fn read(ran: &Ran, sandbox: &Sandbox) -> CommandOutput {
+    fn read(ran: &FinishedCommand, sandbox: &Sandbox) -> CommandOutput {
         let out = String::from_utf8_lossy(&ran.out);
         CommandOutput {
             out: out.replace(&sandbox.disk().display().to_string(), ""),

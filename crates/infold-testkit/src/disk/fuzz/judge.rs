@@ -12,7 +12,7 @@ use crate::disk::check::{crash, recorded, repaired};
 use crate::disk::fixture::Fixture;
 use crate::disk::proxy::{DiskProxy, ProxyConversation};
 use crate::disk::report::Flaw;
-use crate::disk::sandbox::{Ran, Sandbox};
+use crate::disk::sandbox::{FinishedCommand, Sandbox};
 use crate::random::Random;
 
 /// Commands that only read.
@@ -57,8 +57,8 @@ pub(super) fn judge(fixture: &Fixture, case: &FuzzCase<'_>) -> (bool, Wrongs) {
 
 fn damaged(case: &FuzzCase<'_>) -> io::Result<Sandbox> {
     let sandbox = Sandbox::copy_of(&case.store.contexts())?;
-    let path = sandbox.contexts().join(&case.victim.path);
-    case.harm.inflict(&path, &mut Random::new(case.seed))?;
+    let path = sandbox.contexts().join(&case.damaged.path);
+    case.damage.inflict(&path, &mut Random::new(case.seed))?;
     Ok(sandbox)
 }
 
@@ -125,13 +125,13 @@ fn go_on(fixture: &Fixture, case: &FuzzCase<'_>, wrong: &mut Wrongs) -> io::Resu
     Ok(())
 }
 
-fn run(fixture: &Fixture, sandbox: &Sandbox, case: &FuzzCase<'_>, line: &str) -> Ran {
+fn run(fixture: &Fixture, sandbox: &Sandbox, case: &FuzzCase<'_>, line: &str) -> FinishedCommand {
     let words = fixture.names().words(line).into_iter();
     let words: Vec<String> = words
         .map(|word| {
             // `@` alone is the task in question.
             if word.is_empty() {
-                case.victim.id.clone()
+                case.damaged.id.clone()
             } else {
                 word
             }
@@ -172,11 +172,11 @@ fn serve(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), (Flaw, String)> {
 }
 
 /// Something that a command shows, and that was never said so.
-fn changed(case: &FuzzCase<'_>, ran: &Ran) -> Option<String> {
+fn changed(case: &FuzzCase<'_>, ran: &FinishedCommand) -> Option<String> {
     if ran.out.contains(&0) {
         return Some("exit 0 and zeros in what is shown".to_owned());
     }
-    let original = original_messages(case.store, &case.victim.id);
+    let original = original_messages(case.store, &case.damaged.id);
     ran.objects().iter().find_map(|object| {
         let said = original.get(&object["seq"].as_u64()?)?;
         let shown = object

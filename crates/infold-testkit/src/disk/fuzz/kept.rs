@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::FuzzCase;
-use super::harm::Harm;
+use super::damage_kind::DamageKind;
 use super::store::ASIDE;
 use crate::disk::holdings::{Holdings, LogLines};
 use crate::disk::report::Flaw;
@@ -18,7 +18,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn read(contexts: &Path, case: &FuzzCase<'_>) -> Lines {
-        let dir = ["running", "completed"].map(|place| contexts.join(place).join(&case.victim.id));
+        let dir = ["running", "completed"].map(|place| contexts.join(place).join(&case.damaged.id));
         let read = |name: &str| {
             let found = dir.iter().find_map(|dir| fs::read(dir.join(name)).ok());
             let bytes = found.unwrap_or_default();
@@ -42,7 +42,7 @@ pub(super) fn missing(
 ) -> Option<(Flaw, String)> {
     let contexts = sandbox.contexts();
     let now = Holdings::read(&contexts);
-    let id = &case.victim.id;
+    let id = &case.damaged.id;
     let aside = set_aside(&contexts).concat();
     let mut others = case.store.holdings.clone();
     others.tasks.remove(id);
@@ -67,7 +67,7 @@ pub(super) fn missing(
             .any(|window| window == line)
     };
     // Lines in their place stay there; those that were moved are at least set aside.
-    let is_moved = matches!(case.harm, Harm::Swap | Harm::Duplicate);
+    let is_moved = matches!(case.damage, DamageKind::Swap | DamageKind::Duplicate);
     let logs = [
         (
             "message",

@@ -16,12 +16,12 @@ use crate::disk::sandbox::Sandbox;
 pub(super) struct Store {
     sandbox: Sandbox,
     pub(super) holdings: Holdings,
-    pub(super) victims: Vec<Victim>,
+    pub(super) damaged_files: Vec<DamagedFile>,
 }
 
 /// A file that can be damaged.
 #[derive(Debug)]
-pub(super) struct Victim {
+pub(super) struct DamagedFile {
     /// Its name: `messages.jsonl`.
     pub(super) file: String,
     /// Its path in the contexts directory.
@@ -77,8 +77,10 @@ impl Store {
         }
         let store = Store::of(sandbox, &names, &["main"]);
         let mut store = store.map_err(|error| error.to_string())?;
-        store.victims.retain(|victim| victim.file == "facts.bin");
-        if store.victims.is_empty() {
+        store
+            .damaged_files
+            .retain(|damaged| damaged.file == "facts.bin");
+        if store.damaged_files.is_empty() {
             Err("infold manage: keeps no facts.bin".to_owned())
         } else {
             Ok(store)
@@ -94,7 +96,7 @@ impl Store {
         let mut store = Store {
             holdings: Holdings::read(&contexts),
             sandbox,
-            victims: Vec::new(),
+            damaged_files: Vec::new(),
         };
         store.list(names, tasks)?;
         Ok(store)
@@ -130,7 +132,7 @@ impl Store {
         }
         names.sort();
         for file in names {
-            self.victims.push(Victim {
+            self.damaged_files.push(DamagedFile {
                 path: below.join(&file),
                 bytes: fs::read(dir.join(&file))?,
                 file,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::LogLines;
-use crate::disk::sandbox::{Ran, Sandbox};
+use crate::disk::sandbox::{FinishedCommand, Sandbox};
 use crate::disk::shim::Mode;
 use Nature::{Atomic, Reads, Removes, Repairs, Repeatable, Rewrites, Serves, Steps};
 
@@ -114,14 +114,19 @@ impl CommandCase {
         }
     }
 
-    pub(crate) fn run(&self, fixture: &Fixture, sandbox: &Sandbox, mode: Option<Mode>) -> Ran {
+    pub(crate) fn run(
+        &self,
+        fixture: &Fixture,
+        sandbox: &Sandbox,
+        mode: Option<Mode>,
+    ) -> FinishedCommand {
         let input = self.input.map(|name| fixture.names().input(name));
         let words = fixture.names().words(self.line);
         sandbox.run_with(&fixture.program, &words, input.as_deref(), mode)
     }
 
     /// Goes on where it was interrupted, once what it was given is kept.
-    pub(crate) fn resume(&self, fixture: &Fixture, sandbox: &Sandbox) -> Ran {
+    pub(crate) fn resume(&self, fixture: &Fixture, sandbox: &Sandbox) -> FinishedCommand {
         match (self.name, self.task) {
             ("ask", Some(task)) => sandbox.run(
                 &fixture.program,

@@ -10,7 +10,7 @@ use super::{CommandOutput, Flaw, SweepRun};
 use crate::disk::check::{crash, repaired};
 use crate::disk::fixture::{Fixture, SECRET};
 use crate::disk::holdings::{Holdings, LogLines};
-use crate::disk::sandbox::{Ran, Sandbox};
+use crate::disk::sandbox::{FinishedCommand, Sandbox};
 use crate::disk::shim::{Mode, read_calls};
 
 /// How much of a command took effect.
@@ -29,7 +29,7 @@ pub(super) type Judged = io::Result<(bool, Vec<(Flaw, String)>)>;
 pub(super) fn judge(run: &SweepRun<'_>, fixture: &Fixture) -> Judged {
     let sandbox = Sandbox::copy_of(&run.subject.contexts)?;
     let case = &run.subject.case;
-    let ran = case.run(fixture, &sandbox, Some(Mode::Harm(run.at, run.fault)));
+    let ran = case.run(fixture, &sandbox, Some(Mode::DamageKind(run.at, run.fault)));
     let is_harmed = !read_calls(&sandbox.calls()).is_empty();
     let mut trial = FaultTrial {
         run,
@@ -76,7 +76,7 @@ impl FaultTrial<'_> {
     }
 
     /// No panic, no hang, and no end but the one that was meant.
-    fn check_end(&mut self, ran: &Ran) {
+    fn check_end(&mut self, ran: &FinishedCommand) {
         let is_killed = self.run.fault.is_kill() && ran.signal == Some(SIGKILL);
         if let Some(what) = crash(ran).filter(|_| !is_killed) {
             self.say(Flaw::Crash, what);
@@ -141,7 +141,7 @@ impl FaultTrial<'_> {
     }
 
     /// Checks that the command's claim is true.
-    fn check_claim(&mut self, ran: &Ran, effect: Effect, is_harmed: bool) {
+    fn check_claim(&mut self, ran: &FinishedCommand, effect: Effect, is_harmed: bool) {
         let nature = self.nature();
         if effect == Effect::Part
             && !matches!(nature, Nature::Steps | Nature::Removes | Nature::Repairs)
@@ -182,7 +182,7 @@ impl FaultTrial<'_> {
     }
 
     /// A command that only reads prints what it prints when nothing fails, or fails.
-    fn check_told(&mut self, ran: &Ran) {
+    fn check_told(&mut self, ran: &FinishedCommand) {
         if self.nature() != Nature::Reads {
             return;
         }
@@ -206,7 +206,7 @@ impl FaultTrial<'_> {
         }
     }
 
-    fn check_words(&mut self, ran: &Ran, effect: Effect) {
+    fn check_words(&mut self, ran: &FinishedCommand, effect: Effect) {
         let Some((error, hint)) = ran.failure() else {
             self.say(Flaw::Untrue, format!("says no reason: {}", ran.ending()));
             return;

@@ -47,7 +47,7 @@ pub(super) fn rehearse(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), Strin
 pub(super) fn judge(run: &SweepRun<'_>, fixture: &Fixture) -> Judged {
     let sandbox = Sandbox::copy_of(&run.subject.contexts)?;
     let mut wrong = Vec::new();
-    let mode = Mode::Harm(run.at, run.fault);
+    let mode = Mode::DamageKind(run.at, run.fault);
     let started = DiskProxy::start(&sandbox, &fixture.program, &fixture.upstream(), Some(mode));
     let (visit, ran) = match started {
         Err(ran) => (ClientSession::none(fixture), ran),
@@ -61,7 +61,7 @@ pub(super) fn judge(run: &SweepRun<'_>, fixture: &Fixture) -> Judged {
     if let Some(what) = crash(&ran).filter(|_| !is_killed) {
         wrong.push((Flaw::Crash, what));
     }
-    // Only a killed server may leave a client without an answer.
+    // TrialFilter a killed server may leave a client without an answer.
     if let Some(what) = visit.refused.first().filter(|_| !is_killed) {
         wrong.push((Flaw::Untrue, format!("a client was not answered: {what}")));
     }

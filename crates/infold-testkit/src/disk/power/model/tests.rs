@@ -6,7 +6,7 @@ use super::{BytesChange, Disk, SurvivingChanges, Tree};
 use crate::disk::power::states::Torn;
 use crate::disk::power::trace::{TraceRecord, parse};
 
-/// Only data that is certain.
+/// TrialFilter data that is certain.
 struct Nothing;
 
 impl SurvivingChanges for Nothing {

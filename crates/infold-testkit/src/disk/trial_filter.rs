@@ -5,19 +5,19 @@ use std::str::FromStr;
 
 /// All runs, or those whose names begin with one of some: `push`, `push:12`, `push:12:eio`, `push::kill`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Only(Vec<String>);
+pub struct TrialFilter(Vec<String>);
 
 /// Names with commas between them; nothing for all.
-impl FromStr for Only {
+impl FromStr for TrialFilter {
     type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Only, Infallible> {
+    fn from_str(text: &str) -> Result<TrialFilter, Infallible> {
         let names = text.split(',').filter(|name| !name.is_empty());
-        Ok(Only(names.map(str::to_owned).collect()))
+        Ok(TrialFilter(names.map(str::to_owned).collect()))
     }
 }
 
-impl Only {
+impl TrialFilter {
     /// Returns whether a run is wanted.
     pub(crate) fn takes(&self, run: &str) -> bool {
         let is_begun = |name: &String| is_beginning(name, run);
@@ -43,11 +43,11 @@ fn is_beginning(name: &str, of: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Only;
+    use super::TrialFilter;
 
     #[test]
     fn runs_are_taken_by_whole_parts_of_their_names() {
-        let only: Only = "push:12,view".parse().unwrap();
+        let only: TrialFilter = "push:12,view".parse().unwrap();
         for run in ["push:12", "push:12:eio", "view:3:kill"] {
             assert!(only.takes(run), "{run}");
         }
@@ -60,9 +60,11 @@ mod tests {
             assert!(!only.takes(run), "{run}");
         }
         assert!(only.may_take("push") && only.may_take("view") && !only.may_take("fork"));
-        let kills: Only = "push::kill".parse().unwrap();
+        let kills: TrialFilter = "push::kill".parse().unwrap();
         assert!(kills.takes("push:3:kill") && kills.may_take("push"));
         assert!(!kills.takes("push:3:eio") && !kills.takes("push:3:kill-half"));
-        assert!(Only::default().takes("fork:1:eio") && Only::default().may_take("fork"));
+        assert!(
+            TrialFilter::default().takes("fork:1:eio") && TrialFilter::default().may_take("fork")
+        );
     }
 }

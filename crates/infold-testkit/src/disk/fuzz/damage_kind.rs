@@ -5,12 +5,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use super::store::Victim;
+use super::store::DamagedFile;
 use crate::random::Random;
 
 /// A kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Harm {
+pub(super) enum DamageKind {
     /// A range of it is zeros.
     Zero,
     /// Some bits are others.
@@ -33,41 +33,46 @@ pub(super) enum Harm {
     Denied,
 }
 
-impl Harm {
-    const ALL: [(Harm, &'static str); 10] = [
-        (Harm::Zero, "zero"),
-        (Harm::Flip, "flip"),
-        (Harm::Truncate, "truncate"),
-        (Harm::Swap, "swap"),
-        (Harm::Duplicate, "duplicate"),
-        (Harm::Garbage, "garbage"),
-        (Harm::Empty, "empty"),
-        (Harm::Missing, "missing"),
-        (Harm::Directory, "directory"),
-        (Harm::Denied, "denied"),
+impl DamageKind {
+    const ALL: [(DamageKind, &'static str); 10] = [
+        (DamageKind::Zero, "zero"),
+        (DamageKind::Flip, "flip"),
+        (DamageKind::Truncate, "truncate"),
+        (DamageKind::Swap, "swap"),
+        (DamageKind::Duplicate, "duplicate"),
+        (DamageKind::Garbage, "garbage"),
+        (DamageKind::Empty, "empty"),
+        (DamageKind::Missing, "missing"),
+        (DamageKind::Directory, "directory"),
+        (DamageKind::Denied, "denied"),
     ];
 
     /// Returns all that have an effect here: root may read every file.
-    pub(super) fn all() -> impl Iterator<Item = Harm> {
+    pub(super) fn all() -> impl Iterator<Item = DamageKind> {
         let is_root = rustix::process::geteuid().is_root();
-        let all = Harm::ALL.iter().map(|(harm, _)| *harm);
-        all.filter(move |harm| *harm != Harm::Denied || !is_root)
+        let all = DamageKind::ALL.iter().map(|(damage, _)| *damage);
+        all.filter(move |damage| *damage != DamageKind::Denied || !is_root)
     }
 
     pub(super) fn name(self) -> &'static str {
-        let mut all = Harm::ALL.iter();
-        all.find(|(harm, _)| *harm == self)
+        let mut all = DamageKind::ALL.iter();
+        all.find(|(damage, _)| *damage == self)
             .map_or("", |(_, name)| name)
     }
 
     /// Returns whether it can happen to a file.
-    pub(super) fn applies(self, victim: &Victim) -> bool {
-        let lines = victim.bytes.iter().filter(|byte| **byte == b'\n').count();
+    pub(super) fn applies(self, damaged: &DamagedFile) -> bool {
+        let lines = damaged.bytes.iter().filter(|byte| **byte == b'\n').count();
         match self {
-            Harm::Zero | Harm::Flip | Harm::Truncate | Harm::Empty => !victim.bytes.is_empty(),
-            Harm::Swap => victim.file.ends_with(".jsonl") && lines > 1,
-            Harm::Duplicate => victim.file.ends_with(".jsonl") && lines > 0,
-            Harm::Garbage | Harm::Missing | Harm::Directory | Harm::Denied => true,
+            DamageKind::Zero | DamageKind::Flip | DamageKind::Truncate | DamageKind::Empty => {
+                !damaged.bytes.is_empty()
+            }
+            DamageKind::Swap => damaged.file.ends_with(".jsonl") && lines > 1,
+            DamageKind::Duplicate => damaged.file.ends_with(".jsonl") && lines > 0,
+            DamageKind::Garbage
+            | DamageKind::Missing
+            | DamageKind::Directory
+            | DamageKind::Denied => true,
         }
     }
 
@@ -75,11 +80,11 @@ impl Harm {
     pub(super) fn inflict(self, path: &Path, random: &mut Random) -> io::Result<()> {
         let bytes = fs::read(path)?;
         match self {
-            Harm::Missing => fs::remove_file(path),
-            Harm::Directory => fs::remove_file(path)
+            DamageKind::Missing => fs::remove_file(path),
+            DamageKind::Directory => fs::remove_file(path)
                 .and_then(|()| fs::create_dir(path))
                 .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o700))),
-            Harm::Denied => fs::set_permissions(path, fs::Permissions::from_mode(0o0)),
+            DamageKind::Denied => fs::set_permissions(path, fs::Permissions::from_mode(0o0)),
             _ => fs::write(path, self.harmed(bytes, random)),
         }
     }
@@ -88,25 +93,25 @@ impl Harm {
         let len = bytes.len();
         let mut place = |below: usize| random.below(below as u64) as usize;
         match self {
-            Harm::Zero => {
+            DamageKind::Zero => {
                 let start = place(len);
                 let count = [1, 16, 100, 512, 4096][place(5)];
                 bytes[start..len.min(start + count)].fill(0);
             }
-            Harm::Flip => {
+            DamageKind::Flip => {
                 for _ in 0..=place(8) {
                     bytes[place(len)] ^= 1 << place(8);
                 }
             }
-            Harm::Truncate => bytes.truncate(place(len)),
-            Harm::Garbage => {
+            DamageKind::Truncate => bytes.truncate(place(len)),
+            DamageKind::Garbage => {
                 let start = place(len + 1);
                 let garbage: Vec<u8> = (0..=place(200)).map(|_| place(256) as u8).collect();
                 bytes.splice(start..start, garbage);
             }
-            Harm::Empty => bytes.clear(),
-            Harm::Swap | Harm::Duplicate => return self.shuffled(&bytes, random),
-            Harm::Missing | Harm::Directory | Harm::Denied => {}
+            DamageKind::Empty => bytes.clear(),
+            DamageKind::Swap | DamageKind::Duplicate => return self.shuffled(&bytes, random),
+            DamageKind::Missing | DamageKind::Directory | DamageKind::Denied => {}
         }
         bytes
     }
@@ -120,7 +125,7 @@ impl Harm {
             other => other,
         };
         match self {
-            Harm::Swap => lines.swap(at, other),
+            DamageKind::Swap => lines.swap(at, other),
             _ => lines.insert(other, lines[at]),
         }
         lines.concat()

@@ -467,7 +467,7 @@ fn where_the_provider_lacks_the_model_another_is_asked() {
     let (_, stop) = watch::channel(false);
     let mut other = connected(&server, "openai", stop);
     other.model = "main".to_owned();
-    model.instead = Some(other);
+    model.fallback = Some(other);
     let outcome = pass(&mut task, &aim(8_000), &mut model);
     assert_eq!(outcome.errors, [""; 0]);
     assert_eq!(outcome.steps[0].summarizer.as_deref(), Some("model:main"));

@@ -241,7 +241,7 @@ fn print_warnings(
     out: &Output,
 ) {
     if files.is_foreign {
-        let text = "config.yaml belongs to another program: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it anyway";
+        let text = "config.yaml belongs to another program: it has no context_storage, llm, profiles, summarizer, serve, redact, recall or layers; --config config.yaml reads it anyway";
         note(out.is_json(), text);
     }
     for warning in warnings {

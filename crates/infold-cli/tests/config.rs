@@ -271,7 +271,7 @@ fn the_file_of_another_program_is_passed_over() {
     $ infold task list
     ! no tasks
     $ infold config check
-    ! config.yaml belongs to another program: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it anyway
+    ! config.yaml belongs to another program: it has no context_storage, llm, profiles, summarizer, serve, redact, recall or layers; --config config.yaml reads it anyway
     ! no configuration file
     $ infold config check config.yaml
     ! error: config.yaml:1: `theme` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact, recall, layers, sources, work
@@ -287,7 +287,7 @@ fn the_file_of_another_program_is_passed_over() {
     assert_snapshot!(shown, @"
     $ infold config check
     DIR/.config/infold/config.yaml is valid
-    ! config.yaml belongs to another program: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it anyway
+    ! config.yaml belongs to another program: it has no context_storage, llm, profiles, summarizer, serve, redact, recall or layers; --config config.yaml reads it anyway
     ");
 }
 

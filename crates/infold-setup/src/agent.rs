@@ -60,12 +60,21 @@ pub struct Surroundings<'a> {
     pub read: &'a dyn Fn(&Path) -> Result<Option<String>, String>,
 }
 
-/// What an agent is to use.
+/// The proxy and the MCP server that an agent is to use.
 pub struct AgentTarget<'a> {
     /// The address of the proxy, without a path.
     pub base: &'a str,
+    /// Addresses that the proxy had before: none of them is an upstream.
+    pub former: &'a [&'a str],
     /// How it reaches `infold mcp`; nothing if that is not wanted.
     pub mcp: Option<&'a ServerEntry>,
+}
+
+impl AgentTarget<'_> {
+    /// The addresses of the proxy, now and before.
+    fn bases(&self) -> impl Iterator<Item = &str> {
+        [self.base].into_iter().chain(self.former.iter().copied())
+    }
 }
 
 /// A change of one value in a file.

@@ -268,10 +268,14 @@ fn heir(file: &FileRecord, record: &AgentRecord, state: &SetupRecord) -> Option<
 }
 
 fn restore(record: &FileRecord) -> Result<UndoneLines, ApplyError> {
+    let is_made = record.backup.is_none();
     let Some(current) = file::read(&record.file)? else {
+        if is_made {
+            // A killed setup or undo may have left the directories without the file.
+            file::remove(&record.file, &record.directories)?;
+        }
         return Ok(UndoneLines::Nothing);
     };
-    let is_made = record.backup.is_none();
     let found = digest(&current.text);
     if found == record.before && !is_made {
         return Ok(UndoneLines::Nothing);

@@ -44,6 +44,7 @@ impl Home {
         let entry = ServerEntry::Command("infold".to_owned(), vec!["mcp".to_owned()]);
         let to = AgentTarget {
             base: "http://127.0.0.1:7333",
+            former: &[],
             mcp: Some(&entry),
         };
         self.at(|at| {

@@ -52,6 +52,7 @@ impl Home {
             &at,
             &AgentTarget {
                 base: BASE,
+                former: &[],
                 mcp: None,
             },
         )?;

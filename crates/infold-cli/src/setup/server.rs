@@ -1,4 +1,6 @@
-//! The server that agents are pointed at: whether it runs, and the unit that starts it.
+//! The server that agents are pointed at: whether it runs, and how it is started and stopped.
+
+mod background;
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,7 +15,9 @@ use super::Context;
 use crate::error::{CliError, CliResult};
 use crate::output::{Output, note};
 
-/// What listens at a port.
+pub use background::{describe, stop_unused};
+
+/// The listener at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listener {
     /// Nothing.
@@ -54,14 +58,10 @@ fn is_infold(mut stream: TcpStream, port: u16) -> bool {
     String::from_utf8_lossy(&answer).contains("\r\n\r\ninfold is running")
 }
 
-/// Starts the server, by systemd if there is one for the user; else says how it is started.
-pub fn start(
-    context: &Context<'_>,
-    listener: Listener,
-    state: &mut SetupRecord,
-    out: &mut Output,
-) -> CliResult {
-    if listener == Listener::Infold {
+/// Starts the server: by systemd if it runs for the user, else in the background.
+pub fn start(context: &Context<'_>, state: &mut SetupRecord, out: &mut Output) -> CliResult {
+    // Another setup may have started one before it freed the lock.
+    if probe(context.port)? == Listener::Infold {
         let urls = state.agents.iter().flat_map(|record| &record.upstreams);
         if urls.map(|(_, url)| url).any(|url| !url.is_empty()) {
             note(
@@ -77,17 +77,15 @@ pub fn start(
     let words = serve_words(context);
     let shown: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
     let command = shown.join(" ");
-    if context.args.no_service || !has_systemd() {
-        let why = if context.args.no_service {
-            ""
-        } else {
-            " (there is no systemd for this user)"
-        };
-        let text = format!("start the server, and keep it running{why}: infold {command}");
+    if context.args.no_service {
+        let text = format!("start the server, and keep it running: infold {command}");
         return out.result(
             &json!({"server": "not started", "command": format!("infold {command}")}),
             text,
         );
+    }
+    if !has_systemd() {
+        return background::start(context, &words, state, out);
     }
     let unit = unit_file(context);
     if state.unit.is_none() && unit.exists() {
@@ -103,7 +101,7 @@ pub fn start(
     if state.unit.is_none() {
         state.unit = Some(unit.clone());
         state.unit_directories = missing_directories(&unit);
-        let wants = unit.with_file_name("default.target.wants");
+        let wants = wants_directory(&unit);
         // Enabling makes it.
         if !wants.exists() {
             state.unit_directories.push(wants);
@@ -161,6 +159,11 @@ pub fn remove(state: &mut SetupRecord, state_file: &Path, out: &mut Output) -> C
     if !systemctl(&["disable", "--now", "infold.service"]) {
         note(out.is_json(), "systemd did not stop the server");
     }
+    // Where systemd could not be asked, the link that starts the unit is still there.
+    let link = wants_directory(&unit).join("infold.service");
+    if std::fs::read_link(&link).is_ok_and(|target| target == unit) {
+        remove_file(&link, &[]).map_err(CliError::store)?;
+    }
     let directories = std::mem::take(&mut state.unit_directories);
     remove_file(&unit, &directories).map_err(CliError::store)?;
     systemctl(&["daemon-reload"]);
@@ -189,6 +192,11 @@ fn serve_words(context: &Context<'_>) -> Vec<String> {
 
 fn unit_file(context: &Context<'_>) -> PathBuf {
     context.with_surroundings(|at| at.config("systemd/user/infold.service"))
+}
+
+/// The directory with the links to the units that are started with the session of the user.
+fn wants_directory(unit: &Path) -> PathBuf {
+    unit.with_file_name("default.target.wants")
 }
 
 fn write_unit(unit: &Path, words: &[String]) -> std::io::Result<()> {

@@ -191,7 +191,9 @@ fn detach() -> CliResult {
         .args(words.filter(|word| word != DETACHED))
         .stdin(std::process::Stdio::null())
         .exec();
-    Err(CliError::store(format!("the server cannot be started: {error}")))
+    Err(CliError::store(format!(
+        "the server cannot be started: {error}"
+    )))
 }
 
 /// The option with which `infold setup` starts a server.

@@ -27,8 +27,8 @@ use crate::serve::DEFAULT_PORT;
 use crate::work::NamedFiles;
 use report::{report_changes, report_refusal};
 
-/// How long another setup may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long another setup may take, which may start a server.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The arguments of `infold setup`.
 #[derive(Debug, Default, Args)]
@@ -62,7 +62,7 @@ pub struct SetupArgs {
     port: Option<u16>,
 }
 
-/// What all parts of the command need.
+/// The surroundings and options of one command.
 struct Context<'a> {
     home: PathBuf,
     current: PathBuf,
@@ -71,6 +71,8 @@ struct Context<'a> {
     mcp: Option<ServerEntry>,
     /// The user's own configuration of Infold.
     config_file: PathBuf,
+    /// The configuration that was named on the command line or in the environment.
+    named_config: Option<PathBuf>,
     state_file: PathBuf,
     /// Options of the whole program that the server and the MCP server need, too.
     global: Vec<String>,
@@ -93,6 +95,7 @@ pub fn run(config: &Config, named: &NamedFiles, args: &SetupArgs, out: &mut Outp
         };
         return write(&context, &chosen, out);
     }
+    SetupLock::remove_leftover(&context.home);
     let state = SetupRecord::load(&context.state_file).map_err(damaged)?;
     if args.check {
         return check::run(&context, &state, out);
@@ -157,9 +160,11 @@ impl<'a> Context<'a> {
             .filter(|port| *port != 0);
         let port = args.port.or(configured).unwrap_or(DEFAULT_PORT);
         let named = files.config.as_deref();
-        let named =
-            named.filter(|file| !file.as_os_str().is_empty() && *file != Path::new("/dev/null"));
+        let named = named.filter(|file| !file.as_os_str().is_empty());
+        // The server is started in the home directory.
         let named = named.map(|file| std::path::absolute(file).unwrap_or(file.to_owned()));
+        let named_config = named.clone();
+        let named = named.filter(|file| file != Path::new("/dev/null"));
         // The server and the tools have to find the tasks from wherever they are started.
         let mut global = Vec::new();
         if let Some(contexts) = &files.contexts {
@@ -168,11 +173,12 @@ impl<'a> Context<'a> {
         }
         let mcp = [global.clone(), vec!["mcp".to_owned()]].concat();
         Ok(Context {
-            base: format!("http://127.0.0.1:{port}"),
+            base: server::base(port),
             port,
             mcp: (!args.no_mcp).then(|| command_entry(mcp)),
             config_file: named
                 .unwrap_or_else(|| directory("XDG_CONFIG_HOME", ".config").join("config.yaml")),
+            named_config,
             state_file: directory("XDG_STATE_HOME", ".local/state").join("setup.json"),
             current: std::env::current_dir().unwrap_or_else(|_| home.clone()),
             home,
@@ -198,8 +204,10 @@ impl<'a> Context<'a> {
 
     /// Returns what is to change for an agent.
     fn plan(&self, agent: Agent, state: &SetupRecord) -> Result<Plan, PlanError> {
+        let former: Vec<&str> = state.agents.iter().map(|one| one.base.as_str()).collect();
         let to = AgentTarget {
             base: &self.base,
+            former: &former,
             mcp: self.mcp.as_ref(),
         };
         let others = state
@@ -221,14 +229,13 @@ impl<'a> Context<'a> {
 
     /// Locks the record and reads it.
     fn lock(&self) -> CliResult<(SetupLock, SetupRecord)> {
-        let mut lock =
-            SetupLock::take(&self.state_file, PATIENCE).map_err(|error| match error {
-                LockError::Taken { .. } => {
-                    CliError::store(error).hint("nothing was changed; try again when it has ended")
-                }
-                LockError::File(error) => CliError::store(error),
-            })?;
-        let state = SetupRecord::load_locked(&self.state_file, &mut lock).map_err(damaged)?;
+        let lock = SetupLock::take(&self.home, PATIENCE).map_err(|error| match error {
+            LockError::Taken { .. } => {
+                CliError::store(error).hint("nothing was changed; try again when it has ended")
+            }
+            LockError::File(error) => CliError::store(error),
+        })?;
+        let state = SetupRecord::load_locked(&self.state_file, &lock).map_err(damaged)?;
         Ok((lock, state))
     }
 
@@ -254,9 +261,10 @@ fn reason(error: &dyn std::fmt::Display, file: &Path) -> String {
     text.strip_prefix(&name).map_or(text.clone(), str::to_owned)
 }
 
-/// Shows what was found, and what would be changed.
+/// Shows the agents of this machine, and how their files would be changed.
 fn overview(context: &Context<'_>, state: &SetupRecord, out: &mut Output) -> CliResult {
     let mut names = Vec::new();
+    let mut refused = 0;
     let found = context.found()?;
     for agent in &found {
         let plan = context.plan(*agent, state);
@@ -276,7 +284,10 @@ fn overview(context: &Context<'_>, state: &SetupRecord, out: &mut Output) -> Cli
                 names.push(agent.name());
                 report_changes(out, *agent, "would change", &files, &notes)?;
             }
-            Err(error) => report_refusal(out, *agent, &error)?,
+            Err(error) => {
+                refused += 1;
+                report_refusal(out, *agent, &error)?;
+            }
         }
     }
     out.finish()?;
@@ -294,15 +305,23 @@ fn overview(context: &Context<'_>, state: &SetupRecord, out: &mut Output) -> Cli
             ),
         );
     }
+    if refused > 0 {
+        let of = crate::output::count(found.len() as u64, "agent");
+        return Err(
+            CliError::no(format!("{refused} of {of} would not be set up"))
+                .hint("the reasons are above; --write changes nothing of them"),
+        );
+    }
     Ok(())
 }
 
-/// Writes what was planned, starts the server, and proves that requests arrive.
+/// Writes the plans of agents, starts the server, and proves that requests arrive.
 fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult {
     // A port that is taken by another program is found out before anything is changed.
-    let server = server::probe(context.port)?;
+    server::probe(context.port)?;
     let (lock, mut state) = context.lock()?;
     let state = &mut state;
+    let earlier: Vec<String> = state.agents.iter().map(|one| one.agent.clone()).collect();
     let mut refused = 0;
     let mut written = Vec::new();
     for agent in chosen {
@@ -355,7 +374,13 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
     }
     out.finish()?;
     if !written.is_empty() {
-        server::start(context, server, state, out)?;
+        if let Err(error) = server::start(context, state, out) {
+            out.finish()?;
+            return Err(without_server(context, &earlier, state, error));
+        }
+        // An agent that was moved to this port may have been the last of another one.
+        server::stop_unused(state, &context.state_file, out)?;
+        out.finish()?;
     }
     // Proofs change nothing.
     drop(lock);
@@ -376,6 +401,42 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
         .hint("the reasons are above; nothing of them was changed"));
     }
     Ok(())
+}
+
+/// Takes back the agents that were set up just now, as their requests would find no server.
+fn without_server(
+    context: &Context<'_>,
+    earlier: &[String],
+    state: &mut SetupRecord,
+    error: CliError,
+) -> CliError {
+    let names = state.agents.iter().map(|one| one.agent.clone());
+    let new: Vec<String> = names.filter(|name| !earlier.contains(name)).collect();
+    for name in new.iter().rev() {
+        let undone = undo_agent(name, state, &context.state_file);
+        let is_failed = |files: &[(PathBuf, UndoneLines)]| {
+            files
+                .iter()
+                .any(|(_, one)| matches!(one, UndoneLines::Failed(_)))
+        };
+        if undone.map_or(true, |files| is_failed(&files)) {
+            return error.hint("`infold setup --undo` takes back what was written");
+        }
+    }
+    let done = if new.is_empty() {
+        "nothing was changed".to_owned()
+    } else {
+        format!("what was written for {} was taken back", new.join(", "))
+    };
+    match error.hint_text() {
+        Some(hint) => {
+            let hint = format!("{done}; {hint}");
+            error.hint(hint)
+        }
+        None => error.hint(format!(
+            "{done}; --no-service leaves the server to you, --port N takes another port"
+        )),
+    }
 }
 
 /// Runs the programs of agents against a scripted model.
@@ -416,7 +477,7 @@ fn prove(
     )
 }
 
-/// Takes back what was done.
+/// Takes back all changes, or those for the named agents.
 fn undo(
     context: &Context<'_>,
     named: &[Agent],
@@ -444,7 +505,7 @@ fn undo(
             ),
         );
     }
-    if chosen.is_empty() && state.unit.is_none() {
+    if state.is_empty() {
         return Err(
             CliError::no("nothing was set up, so there is nothing to take back")
                 .hint("`infold setup` shows what was found"),
@@ -480,6 +541,7 @@ fn undo(
             out.result(&object, format!("{shown}: {text}"))?;
         }
     }
+    server::stop_unused(state, &context.state_file, out)?;
     if state.agents.is_empty() {
         server::remove(state, &context.state_file, out)?;
     }

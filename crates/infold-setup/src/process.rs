@@ -68,9 +68,7 @@ impl ProcessHandle {
         let descriptor =
             rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok();
         // The descriptor was opened first: if the process is the right one now, the descriptor is of it.
-        process
-            .is_running()
-            .then_some(ProcessHandle { descriptor })
+        process.is_running().then_some(ProcessHandle { descriptor })
     }
 
     #[cfg(not(target_os = "linux"))]

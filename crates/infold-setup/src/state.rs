@@ -183,7 +183,9 @@ const STAGED: &str = ".infold-setup.json";
 
 /// Where the record is while its directories are made or removed: in a directory that stays.
 fn staged(directories: &[PathBuf]) -> Option<PathBuf> {
-    directories.first().map(|outermost| outermost.with_file_name(STAGED))
+    directories
+        .first()
+        .map(|outermost| outermost.with_file_name(STAGED))
 }
 
 /// Makes the record before its directories, which a kill would leave otherwise.

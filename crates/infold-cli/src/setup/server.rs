@@ -15,7 +15,7 @@ use super::Context;
 use crate::error::{CliError, CliResult};
 use crate::output::{Output, note};
 
-pub use background::{describe, stop_unused};
+pub use background::{describe, start_command, stop_unused};
 
 /// The listener at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,11 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How long a server may take to start.
 const START: Duration = Duration::from_secs(10);
+
+/// The address of the proxy at a port.
+pub fn base(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
 
 /// Finds out what listens at a port; another program there is an error.
 pub fn probe(port: u16) -> CliResult<Listener> {
@@ -183,6 +188,9 @@ pub fn is_running(port: u16) -> bool {
 /// The arguments that start the server.
 fn serve_words(context: &Context<'_>) -> Vec<String> {
     let mut words = context.global.clone();
+    if let Some(config) = &context.named_config {
+        words.extend(["--config".to_owned(), config.display().to_string()]);
+    }
     words.push("serve".to_owned());
     if let Some(port) = context.args.port {
         words.extend(["--port".to_owned(), port.to_string()]);

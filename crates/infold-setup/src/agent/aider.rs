@@ -1,6 +1,6 @@
 //! aider.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::upstream::SettingPlace;
 use super::{AgentTarget, Plan, PlanError, Surroundings};

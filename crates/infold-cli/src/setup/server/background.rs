@@ -43,20 +43,15 @@ pub fn start(
         process: None,
     });
     state.save(&context.state_file).map_err(CliError::store)?;
-    let started = try_start(context, words, &log, state);
-    let (process, why) = match started {
-        Ok(process) => (Some(process), String::new()),
-        Err(error) => (None, error.text().to_owned()),
-    };
-    let Some(process) = process else {
-        let lines = last_lines(&log);
-        state.servers.retain(|server| server.port != context.port);
-        let is_used = state.servers.iter().any(|server| server.log == log);
-        if is_log_new && !is_used {
-            remove_file(&log, &[]).map_err(CliError::store)?;
+    let written = std::fs::metadata(&log).map_or(0, |log| log.len());
+    let process = match try_start(context, words, &log, state) {
+        Ok(process) => process,
+        Err(error) => {
+            let lines = last_lines(&log, written);
+            forget(context, state)?;
+            let text = format!("the server did not start: {}{lines}", error.text());
+            return Err(CliError::no(text));
         }
-        state.save(&context.state_file).map_err(CliError::store)?;
-        return Err(CliError::no(format!("the server did not start: {why}{lines}")));
     };
     let name = with_tilde(log.display().to_string());
     out.result(
@@ -66,15 +61,35 @@ pub fn start(
             context.base, process.pid
         ),
     )?;
-    let names: Vec<&str> = state.agents.iter().map(|one| one.agent.as_str()).collect();
     note(
         out.is_json(),
         format!(
-            "it ends with the machine; afterwards `infold setup --write {}` starts it again",
-            names.join(" ")
+            "it does not start again with the machine; `{}` does that",
+            start_command(state)
         ),
     );
     Ok(())
+}
+
+/// Removes a server that did not start from the record, and its log.
+fn forget(context: &Context<'_>, state: &mut SetupRecord) -> CliResult {
+    let (failed, others): (Vec<_>, Vec<_>) = std::mem::take(&mut state.servers)
+        .into_iter()
+        .partition(|server| server.port == context.port);
+    state.servers = others;
+    for server in failed {
+        remove_log(&server, state)?;
+    }
+    state.save(&context.state_file).map_err(CliError::store)
+}
+
+/// Removes the log of a server, unless it was there before, or another server writes to it.
+fn remove_log(server: &ServerRecord, state: &SetupRecord) -> CliResult {
+    let mut others = state.servers.iter().filter(|one| one.port != server.port);
+    if !server.is_log_new || others.any(|one| one.log == server.log) {
+        return Ok(());
+    }
+    remove_file(&server.log, &[]).map_err(CliError::store)
 }
 
 fn try_start(
@@ -155,11 +170,15 @@ fn wait_for_answer(port: u16, child: &mut Child) -> CliResult {
     }
 }
 
-/// The end of the log as lines of an error.
-fn last_lines(log: &Path) -> String {
+/// The last lines of a log that were written after its first bytes, as lines of an error.
+fn last_lines(log: &Path, from: u64) -> String {
     let text = std::fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let from = usize::try_from(from).unwrap_or(usize::MAX);
+    let text = String::from_utf8_lossy(text.get(from..).unwrap_or_default());
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     let from = lines.len().saturating_sub(SHOWN_LOG_LINES);
     let line = |line: &&str| format!("\n  {}", crate::output::printable(line));
     lines[from..].iter().map(line).collect()
@@ -171,21 +190,25 @@ pub fn stop_unused(state: &mut SetupRecord, state_file: &Path, out: &mut Output)
         let base = super::base(server.port);
         state.agents.iter().any(|agent| agent.base == base)
     };
-    let unused: Vec<ServerRecord> = state.servers.iter().filter(|one| !is_used(one)).cloned().collect();
+    let unused: Vec<ServerRecord> = state
+        .servers
+        .iter()
+        .filter(|one| !is_used(one))
+        .cloned()
+        .collect();
     for server in unused {
-        let running = server.process.as_ref().filter(|process| process.is_running());
+        let running = server
+            .process
+            .as_ref()
+            .filter(|process| process.is_running());
         if let Some(process) = running
             && !process.stop()
         {
             let text = format!("the server, process {}, cannot be stopped", process.pid);
             return Err(CliError::store(text).hint("`infold setup --undo` tries it again"));
         }
-        // The record goes last: after a kill it still names what is left.
-        let others = state.servers.iter().filter(|one| one.port != server.port);
-        let is_log_used = others.into_iter().any(|one| one.log == server.log);
-        if server.is_log_new && !is_log_used {
-            remove_file(&server.log, &[]).map_err(CliError::store)?;
-        }
+        // The record goes last: after a kill it still names the log.
+        remove_log(&server, state)?;
         state.servers.retain(|one| one.port != server.port);
         state.save(state_file).map_err(CliError::store)?;
         if let Some(process) = running {
@@ -214,7 +237,11 @@ pub fn describe(
             let log = server.log.display().to_string();
             (
                 json!({"server": "running", "address": base, "pid": process.pid, "log": log}),
-                format!("running at {base}, process {}, log {}", process.pid, with_tilde(log.clone())),
+                format!(
+                    "running at {base}, process {}, log {}",
+                    process.pid,
+                    with_tilde(log.clone())
+                ),
             )
         }
         (Ok(Listener::Infold), ..) => (
@@ -227,7 +254,10 @@ pub fn describe(
         ),
         (Ok(Listener::Nobody), None, Some(_)) => (
             json!({"server": "not running", "address": base, "command": start_command(state)}),
-            format!("not running at {base}; `{}` starts it again", start_command(state)),
+            format!(
+                "not running at {base}; `{}` starts it again",
+                start_command(state)
+            ),
         ),
         (Ok(Listener::Nobody), None, None) => (
             json!({"server": "not running", "address": base}),

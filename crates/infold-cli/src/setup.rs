@@ -26,6 +26,7 @@ use crate::output::{DIM, Output, note, one_line, paint, say};
 use crate::serve::DEFAULT_PORT;
 use crate::work::NamedFiles;
 use report::{report_changes, report_refusal};
+use server::ServerConfig;
 
 /// How long another setup may take, which may start a server.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -74,6 +75,8 @@ struct Context<'a> {
     /// The configuration that was named on the command line or in the environment.
     named_config: Option<PathBuf>,
     state_file: PathBuf,
+    /// The directory of tasks.
+    tasks: PathBuf,
     /// Options of the whole program that the server and the MCP server need, too.
     global: Vec<String>,
     args: &'a SetupArgs,
@@ -162,14 +165,17 @@ impl<'a> Context<'a> {
         let named = files.config.as_deref();
         let named = named.filter(|file| !file.as_os_str().is_empty());
         // The server is started in the home directory.
-        let named = named.map(|file| std::path::absolute(file).unwrap_or(file.to_owned()));
+        let absolute = |file: &Path| std::path::absolute(file).unwrap_or(file.to_owned());
+        let named = named.map(absolute);
         let named_config = named.clone();
         let named = named.filter(|file| file != Path::new("/dev/null"));
         // The server and the tools have to find the tasks from wherever they are started.
         let mut global = Vec::new();
         if let Some(contexts) = &files.contexts {
-            let contexts = std::path::absolute(contexts).unwrap_or(contexts.clone());
-            global = vec!["--contexts".to_owned(), contexts.display().to_string()];
+            global = vec![
+                "--contexts".to_owned(),
+                absolute(contexts).display().to_string(),
+            ];
         }
         let mcp = [global.clone(), vec!["mcp".to_owned()]].concat();
         Ok(Context {
@@ -179,6 +185,7 @@ impl<'a> Context<'a> {
             config_file: named
                 .unwrap_or_else(|| directory("XDG_CONFIG_HOME", ".config").join("config.yaml")),
             named_config,
+            tasks: absolute(&config.context_storage.base_dir.value),
             state_file: directory("XDG_STATE_HOME", ".local/state").join("setup.json"),
             current: std::env::current_dir().unwrap_or_else(|_| home.clone()),
             home,
@@ -324,6 +331,7 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
     let earlier: Vec<String> = state.agents.iter().map(|one| one.agent.clone()).collect();
     let mut refused = 0;
     let mut written = Vec::new();
+    let mut server_config = ServerConfig::Unchanged;
     for agent in chosen {
         if !out.is_json() {
             out.line(format!(
@@ -364,6 +372,12 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
                     "written"
                 };
                 report_changes(out, *agent, what, &files, &notes)?;
+                if files
+                    .iter()
+                    .any(|change| change.file == context.config_file)
+                {
+                    server_config = ServerConfig::Changed;
+                }
                 written.push(*agent);
             }
             Err(error) => {
@@ -374,7 +388,7 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
     }
     out.finish()?;
     if !written.is_empty() {
-        if let Err(error) = server::start(context, state, out) {
+        if let Err(error) = server::start(context, server_config, state, out) {
             out.finish()?;
             return Err(without_server(context, &earlier, state, error));
         }
@@ -422,6 +436,9 @@ fn without_server(
         if undone.map_or(true, |files| is_failed(&files)) {
             return error.hint("`infold setup --undo` takes back what was written");
         }
+    }
+    if state.agents.is_empty() && server::remove_tasks(state, &context.state_file).is_err() {
+        return error.hint("`infold setup --undo` removes what is left");
     }
     let done = if new.is_empty() {
         "nothing was changed".to_owned()
@@ -544,6 +561,7 @@ fn undo(
     server::stop_unused(state, &context.state_file, out)?;
     if state.agents.is_empty() {
         server::remove(state, &context.state_file, out)?;
+        server::remove_tasks(state, &context.state_file)?;
     }
     out.finish()?;
     if failed > 0 {

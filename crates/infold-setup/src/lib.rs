@@ -48,5 +48,7 @@ pub use file::{
 pub use lock::{LockError, SetupLock};
 pub use mcp::{McpForm, ServerEntry};
 pub use process::ProcessIdentity;
-pub use state::{AgentRecord, FileRecord, ServerRecord, SetupRecord, SetupRecordError};
+pub use state::{
+    AgentRecord, FileRecord, ServerRecord, SetupRecord, SetupRecordError, TasksRecord,
+};
 pub use tree::PathStep;

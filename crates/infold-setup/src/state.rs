@@ -22,6 +22,8 @@ pub struct SetupRecord {
     pub unit_directories: Vec<PathBuf>,
     /// The servers that setup started without systemd, one per port.
     pub servers: Vec<ServerRecord>,
+    /// The directory of tasks, if it was not there when setup started a server.
+    pub tasks: Option<TasksRecord>,
     /// The directories that were made for the record itself, outermost first.
     directories: Vec<PathBuf>,
 }
@@ -50,6 +52,15 @@ pub struct ServerRecord {
     pub is_log_new: bool,
     /// Its process, once there is one.
     pub process: Option<ProcessIdentity>,
+}
+
+/// A directory of tasks that a server made.
+#[derive(Clone, Debug)]
+pub struct TasksRecord {
+    /// Its name.
+    pub root: PathBuf,
+    /// The directories that were made for it, outermost first.
+    pub directories: Vec<PathBuf>,
 }
 
 /// The changes of one file.
@@ -112,6 +123,10 @@ impl SetupRecord {
         Ok(SetupRecord {
             agents: agents.ok_or_else(missing)?,
             servers: servers.ok_or_else(missing)?,
+            tasks: text(&value["tasks"]["root"]).map(|root| TasksRecord {
+                root: root.into(),
+                directories: paths(&value["tasks"]["directories"]),
+            }),
             unit: value["unit"].as_str().map(PathBuf::from),
             unit_directories: paths(&value["unit_directories"]),
             directories: paths(&value["directories"]),
@@ -150,7 +165,10 @@ impl SetupRecord {
 
     /// Returns whether there is nothing to take back.
     pub fn is_empty(&self) -> bool {
-        self.agents.is_empty() && self.unit.is_none() && self.servers.is_empty()
+        self.agents.is_empty()
+            && self.unit.is_none()
+            && self.servers.is_empty()
+            && self.tasks.is_none()
     }
 
     fn to_json(&self) -> Value {
@@ -159,8 +177,11 @@ impl SetupRecord {
         };
         let agents: Vec<Value> = self.agents.iter().map(AgentRecord::to_json).collect();
         let servers: Vec<Value> = self.servers.iter().map(ServerRecord::to_json).collect();
+        let tasks = self.tasks.as_ref().map(|tasks| {
+            json!({"root": tasks.root.display().to_string(), "directories": names(&tasks.directories)})
+        });
         json!({
-            "version": VERSION, "agents": agents, "servers": servers,
+            "version": VERSION, "tasks": tasks, "agents": agents, "servers": servers,
             "directories": names(&self.directories),
             "unit": self.unit.as_ref().map(|unit| unit.display().to_string()),
             "unit_directories": names(&self.unit_directories),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use infold_setup::{SetupRecord, missing_directories, remove_file};
+use infold_setup::{SetupRecord, TasksRecord, missing_directories, remove_file};
 use serde_json::json;
 
 use super::Context;
@@ -63,12 +63,34 @@ fn is_infold(mut stream: TcpStream, port: u16) -> bool {
     String::from_utf8_lossy(&answer).contains("\r\n\r\ninfold is running")
 }
 
+/// Whether the configuration that the server reads when it starts was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerConfig {
+    /// It is as the server has read it.
+    Unchanged,
+    /// The server has to start again to read it.
+    Changed,
+}
+
 /// Starts the server: by systemd if it runs for the user, else in the background.
-pub fn start(context: &Context<'_>, state: &mut SetupRecord, out: &mut Output) -> CliResult {
+pub fn start(
+    context: &Context<'_>,
+    server_config: ServerConfig,
+    state: &mut SetupRecord,
+    out: &mut Output,
+) -> CliResult {
+    let is_changed = server_config == ServerConfig::Changed;
     // Another setup may have started one before it freed the lock.
-    if probe(context.port)? == Listener::Infold {
-        let urls = state.agents.iter().flat_map(|record| &record.upstreams);
-        if urls.map(|(_, url)| url).any(|url| !url.is_empty()) {
+    let mut listener = probe(context.port)?;
+    if listener == Listener::Infold
+        && is_changed
+        && !context.args.no_service
+        && background::stop(context.port, state)
+    {
+        listener = probe(context.port)?;
+    }
+    if listener == Listener::Infold {
+        if is_changed {
             note(
                 out.is_json(),
                 "the server reads where to send requests when it starts: start it again",
@@ -111,6 +133,7 @@ pub fn start(context: &Context<'_>, state: &mut SetupRecord, out: &mut Output) -
         if !wants.exists() {
             state.unit_directories.push(wants);
         }
+        record_tasks(context, state);
         state.save(&context.state_file).map_err(CliError::store)?;
         write_unit(&unit, &words).map_err(|error| {
             CliError::store(format!("{}: {error}", unit.display()))
@@ -178,6 +201,47 @@ pub fn remove(state: &mut SetupRecord, state_file: &Path, out: &mut Output) -> C
         &object,
         format!("{}: removed, the server is stopped", unit.display()),
     )
+}
+
+/// Records that the server will make the directory of tasks.
+fn record_tasks(context: &Context<'_>, state: &mut SetupRecord) {
+    if state.tasks.is_none() && !context.tasks.exists() {
+        let mut directories = missing_directories(&context.tasks);
+        directories.push(context.tasks.clone());
+        state.tasks = Some(TasksRecord {
+            root: context.tasks.clone(),
+            directories,
+        });
+    }
+}
+
+/// Removes the directory of tasks that the server made, if no task was ever in it.
+pub fn remove_tasks(state: &mut SetupRecord, state_file: &Path) -> CliResult {
+    let Some(tasks) = &state.tasks else {
+        return Ok(());
+    };
+    let entries = std::fs::read_dir(&tasks.root).into_iter().flatten();
+    let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    if entries.iter().all(|entry| is_empty_part(entry)) {
+        for entry in entries {
+            // A directory that a task came into meanwhile stays, and so do those around it.
+            let _ = std::fs::remove_file(&entry).or_else(|_| std::fs::remove_dir(&entry));
+        }
+        for directory in tasks.directories.iter().rev() {
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
+    state.tasks = None;
+    state.save(state_file).map_err(CliError::store)
+}
+
+/// Returns whether a part of a directory of tasks holds no task: an index, or an empty directory.
+fn is_empty_part(path: &Path) -> bool {
+    if path.is_dir() {
+        return std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("tasks.db") || name.starts_with("chains.db")
 }
 
 /// Returns whether a server of Infold answers.

@@ -42,6 +42,7 @@ pub fn start(
         is_log_new,
         process: None,
     });
+    super::record_tasks(context, state);
     state.save(&context.state_file).map_err(CliError::store)?;
     let written = std::fs::metadata(&log).map_or(0, |log| log.len());
     let process = match try_start(context, words, &log, state) {
@@ -61,10 +62,11 @@ pub fn start(
             context.base, process.pid
         ),
     )?;
+    out.finish()?;
     note(
         out.is_json(),
         format!(
-            "it does not start again with the machine; `{}` does that",
+            "it does not survive a reboot: `{}` starts it again",
             start_command(state)
         ),
     );
@@ -182,6 +184,14 @@ fn last_lines(log: &Path, from: u64) -> String {
     let from = lines.len().saturating_sub(SHOWN_LOG_LINES);
     let line = |line: &&str| format!("\n  {}", crate::output::printable(line));
     lines[from..].iter().map(line).collect()
+}
+
+/// Stops the server at a port; returns whether setup had started it and it has ended.
+pub fn stop(port: u16, state: &SetupRecord) -> bool {
+    let process = state
+        .server(port)
+        .and_then(|server| server.process.as_ref());
+    process.is_some_and(|process| process.is_running() && process.stop())
 }
 
 /// Stops the servers whose address no agent has any more, and removes their log.

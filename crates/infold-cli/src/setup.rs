@@ -194,7 +194,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Returns what an agent's configuration depends on.
+    /// Calls a function with the surroundings that an agent's configuration depends on.
     fn with_surroundings<T>(&self, work: impl FnOnce(&Surroundings<'_>) -> T) -> T {
         let env = |name: &str| std::env::var(name).ok();
         let read = |file: &Path| match read_file(file) {
@@ -209,7 +209,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Returns what is to change for an agent.
+    /// Returns the changes for an agent.
     fn plan(&self, agent: Agent, state: &SetupRecord) -> Result<Plan, PlanError> {
         let former: Vec<&str> = state.agents.iter().map(|one| one.base.as_str()).collect();
         let to = AgentTarget {
@@ -348,7 +348,7 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
             plan.and_then(|plan| file_changes(&plan.changes))
                 .is_ok_and(|files| !files.is_empty())
         };
-        // What was set before is taken back first, so that one record says it all.
+        // The earlier changes are taken back first, so that one record holds all.
         if state.of(agent.name()).is_some() && (is_moved || is_changed(state)) {
             let done = undo_agent(agent.name(), state, &context.state_file)
                 .map_err(|error| failure(&error))?;

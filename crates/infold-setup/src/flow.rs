@@ -188,7 +188,7 @@ fn line_indent(text: &str, at: usize) -> String {
     line[..blank].to_owned()
 }
 
-/// What one level adds to the indentation.
+/// The indentation that one level adds.
 fn unit<'a>(inner: &'a str, outer: &str) -> &'a str {
     match inner.strip_prefix(outer) {
         Some(unit) if !unit.is_empty() => unit,

@@ -133,7 +133,7 @@ impl SetupRecord {
         })
     }
 
-    /// Reads the record of a setup that holds the lock, and removes what a killed one left half written.
+    /// Reads the record of a setup that holds the lock, and removes the temporary files of a killed one.
     pub fn load_locked(path: &Path, _lock: &SetupLock) -> Result<SetupRecord, SetupRecordError> {
         recover_staged(path)?;
         let state = SetupRecord::load(path)?;
@@ -188,7 +188,7 @@ impl SetupRecord {
         })
     }
 
-    /// Returns what was done for an agent.
+    /// Returns the changes for an agent.
     pub fn of(&self, agent: &str) -> Option<&AgentRecord> {
         self.agents.iter().find(|record| record.agent == agent)
     }

@@ -1,4 +1,4 @@
-//! What is changed for each agent, and what is refused.
+//! The changes for each agent, and the configurations that are refused.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `infold` alone on a terminal: what it is, what it finds here, and the next command.
+//! `infold` alone on a terminal: its purpose, the agents here, and the next command.
 
 use std::io::IsTerminal as _;
 
@@ -18,7 +18,7 @@ pub fn is_first_run() -> bool {
     std::env::args_os().len() == 1 && std::io::stdout().is_terminal()
 }
 
-/// Prints what Infold is, what is here, and what to do next.
+/// Prints the purpose of Infold, the tasks and agents here, and the next command.
 pub fn print(
     contexts: &Contexts,
     config: &Config,

@@ -293,3 +293,110 @@ fn exit_codes_say_what_happened() {
     let (code, said) = machine.setup("--prove claude");
     assert_eq!(code, 1, "{said}");
 }
+
+#[test]
+fn what_others_changed_is_left_and_said() {
+    let machine = Machine::new();
+    machine.program("bin/codex", "#!/bin/sh\n");
+    let config = machine.file("home/.codex/config.toml", "model = \"o3\"\n");
+    let write = format!(
+        "--write codex --no-prove --no-service --port {}",
+        free_port()
+    );
+    machine.done(&write);
+    let written = fs::read_to_string(&config).expect("text");
+    let other = written.replace("http://127.0.0.1", "http://192.0.2.1");
+    assert_ne!(other, written);
+    fs::write(&config, other).expect("ours");
+    let (code, said) = machine.setup("--undo");
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("left, since others changed it: openai_base_url"),
+        "{said}"
+    );
+    let left = fs::read_to_string(&config).expect("text");
+    assert!(
+        left.contains("192.0.2.1") && !left.contains("mcp"),
+        "{left}"
+    );
+    // A file that cannot be read any more is an error, and the record still names it.
+    fs::remove_file(machine.path("home/.codex/config.toml.before-infold")).expect("a copy");
+    fs::write(&config, "model = \"o3\"\n").expect("ours");
+    let before = machine.home();
+    machine.done(&write);
+    let written = fs::read_to_string(&config).expect("text");
+    fs::write(&config, format!("model = \"o4\"\n{written}")).expect("ours");
+    let (code, said) = machine.setup("--undo");
+    assert_eq!(code, 3, "{said}");
+    assert!(
+        said.contains("not taken back: ") && said.contains("--undo` tries them again"),
+        "{said}"
+    );
+    fs::write(&config, written).expect("ours");
+    machine.done("--undo");
+    assert_eq!(machine.home(), before);
+}
+
+#[test]
+fn the_overview_fails_as_the_check_does_if_an_agent_is_refused() {
+    let machine = Machine::new();
+    machine.program("bin/claude", CLAUDE);
+    machine.program("bin/cn", "#!/bin/sh\n");
+    let config = machine.file(
+        "home/.continue/config.yaml",
+        "name: mine\nmodels: []\n---\nname: other\n",
+    );
+    let before = machine.home();
+    let (code, said) = machine.setup("");
+    assert_eq!(code, 1, "{said}");
+    for part in [
+        "line 3, column 1: a second document begins here, and only files of one are edited: merge the two, or move",
+        "next: infold setup --write claude",
+        "error: 1 of 2 agents would not be set up",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(machine.home(), before);
+    fs::remove_file(config).expect("ours");
+    fs::remove_dir(machine.path("home/.continue")).expect("ours");
+    fs::remove_file(machine.path("bin/cn")).expect("ours");
+    machine.done("");
+}
+
+#[test]
+fn the_lock_of_a_killed_setup_goes_with_the_next_command() {
+    let machine = Machine::new();
+    machine.program("bin/claude", CLAUDE);
+    let before = machine.home();
+    for words in ["", "--check", "--undo"] {
+        machine.file("home/.infold-setup.lock", "");
+        machine.setup(words);
+        assert_eq!(machine.home(), before, "{words}");
+    }
+}
+
+#[test]
+fn each_agent_is_shown_its_change() {
+    let machine = Machine::new();
+    for agent in [
+        "claude", "codex", "gemini", "opencode", "goose", "aider", "cn", "llm", "cline", "cursor",
+    ] {
+        machine.program(&format!("bin/{agent}"), "#!/bin/sh\n");
+    }
+    machine.file("home/.codex/config.toml", "model = \"o3\"\n");
+    machine.file("home/.gemini/.env", "GEMINI_API_KEY=secret\n");
+    machine.file(
+        "home/.config/goose/config.yaml",
+        "GOOSE_PROVIDER: anthropic\n",
+    );
+    machine.file(
+        "home/.continue/config.yaml",
+        "name: mine\nmodels:\n  - name: sonnet\n    provider: anthropic\n    model: claude-sonnet-4-5\n    apiKey: secret\n",
+    );
+    let (code, said) = machine.setup("");
+    // Cursor takes no address in a file.
+    assert_eq!(code, 1, "{said}");
+    let said = said.replace(env!("CARGO_BIN_EXE_infold"), "infold");
+    let directory = machine.path("").display().to_string();
+    insta::assert_snapshot!(said.replace(&directory, "/"));
+}

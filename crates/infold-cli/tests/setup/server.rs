@@ -99,7 +99,7 @@ fn one_command_starts_the_server_and_the_last_undo_stops_it() {
         "{said}"
     );
     assert!(!answers(port));
-    assert_eq!(servers(port), []);
+    assert!(servers(port).is_empty());
     assert_eq!(machine.home(), before);
 }
 
@@ -130,7 +130,7 @@ fn a_server_that_has_ended_is_started_again_by_the_same_command() {
     assert!(answers(port));
     assert_ne!(recorded_pid(&machine), first);
     machine.done("--undo");
-    assert_eq!(servers(port), []);
+    assert!(servers(port).is_empty());
     assert_eq!(machine.home(), before);
 }
 
@@ -230,7 +230,7 @@ fn a_server_that_does_not_start_leaves_nothing_changed_and_says_why() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    assert_eq!(servers(port), []);
+    assert!(servers(port).is_empty());
     assert_eq!(machine.home(), before);
 }
 
@@ -261,7 +261,7 @@ fn an_agent_that_is_moved_to_another_port_takes_the_server_with_it() {
     );
     assert!(!answers(first) && answers(second));
     machine.done("--undo");
-    assert_eq!(servers(second), []);
+    assert!(servers(second).is_empty());
     assert_eq!(machine.home(), before);
 }
 
@@ -280,7 +280,7 @@ fn a_gateway_that_becomes_an_upstream_starts_the_server_again() {
     let log = fs::read_to_string(log).expect("a log");
     assert!(log.contains("responses to http://127.0.0.1:9/v1"), "{log}");
     machine.done("--undo");
-    assert_eq!(servers(port), []);
+    assert!(servers(port).is_empty());
     machine.file("home/.codex/config.toml", "model = \"o3\"\n");
     assert_eq!(machine.home(), before);
 }

@@ -1,11 +1,11 @@
 //! Edits the configurations of agents in place, so that each edit can be taken back byte for byte.
 //!
 //! ```
-//! use infold_setup::{Step, Syntax, Unset, set, unset};
+//! use infold_setup::{PathStep, Syntax, Unset, set, unset};
 //! use serde_json::json;
 //!
 //! let before = "{\n  // mine\n  \"theme\": \"dark\"\n}\n";
-//! let path = Step::keys(&["env", "ANTHROPIC_BASE_URL"]);
+//! let path = PathStep::keys(&["env", "ANTHROPIC_BASE_URL"]);
 //! let (after, applied) = set(Syntax::Json, before, &path, &json!("http://127.0.0.1:7333"))
 //!     .expect("valid JSON")
 //!     .expect("it was not set");

@@ -293,6 +293,11 @@ fn recorded_tasks_stay() {
     let task = machine.file("home/.local/share/infold/contexts/running/one/task", "{}");
     machine.done("--undo");
     assert!(task.exists());
+    assert!(
+        machine
+            .path("home/.local/share/infold/contexts/tasks.db")
+            .exists()
+    );
     assert!(!machine.path("home/.local/state").exists());
 }
 

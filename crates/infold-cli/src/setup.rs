@@ -418,12 +418,17 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
 }
 
 /// Takes back the agents that were set up just now, as their requests would find no server.
+///
+/// A unit that systemd did not start stays with its agents: `systemctl` says why.
 fn without_server(
     context: &Context<'_>,
     earlier: &[String],
     state: &mut SetupRecord,
     error: CliError,
 ) -> CliError {
+    if state.unit.is_some() {
+        return error;
+    }
     let names = state.agents.iter().map(|one| one.agent.clone());
     let new: Vec<String> = names.filter(|name| !earlier.contains(name)).collect();
     for name in new.iter().rev() {

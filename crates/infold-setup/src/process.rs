@@ -116,31 +116,51 @@ fn start_time(pid: i32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command};
+    use std::process::{Child, Command, Stdio};
 
     use super::*;
 
-    fn sleeping() -> (Child, ProcessIdentity) {
-        let child = Command::new("sleep").arg("600").spawn().expect("sleep");
-        let pid = i32::try_from(child.id()).expect("a process id");
-        let identity = ProcessIdentity::of(pid).expect("it runs");
-        (child, identity)
+    /// A process that ends with its test.
+    struct Sleeping(Child);
+
+    impl Sleeping {
+        fn new() -> Sleeping {
+            let mut command = Command::new("sleep");
+            let child = command
+                .arg("600")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            Sleeping(child.spawn().expect("sleep"))
+        }
+
+        fn identity(&self) -> ProcessIdentity {
+            let pid = i32::try_from(self.0.id()).expect("a process id");
+            ProcessIdentity::of(pid).expect("it runs")
+        }
+    }
+
+    impl Drop for Sleeping {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
     }
 
     #[test]
     fn a_process_is_stopped_and_known_to_have_ended() {
-        let (mut child, identity) = sleeping();
+        let sleeping = Sleeping::new();
+        let identity = sleeping.identity();
         assert!(identity.is_running());
         // Its parent waits for it later: until then it is a zombie.
         assert!(identity.stop());
         assert!(!identity.is_running());
-        assert!(!child.wait().expect("it ended").success());
         assert!(identity.stop());
     }
 
     #[test]
     fn another_process_with_the_same_id_is_left_alone() {
-        let (mut child, identity) = sleeping();
+        let sleeping = Sleeping::new();
+        let identity = sleeping.identity();
         let earlier = ProcessIdentity {
             started: format!("{}0", identity.started),
             ..identity.clone()
@@ -148,7 +168,5 @@ mod tests {
         assert!(!earlier.is_running());
         assert!(earlier.stop());
         assert!(identity.is_running());
-        child.kill().expect("it is ours");
-        child.wait().expect("it ended");
     }
 }

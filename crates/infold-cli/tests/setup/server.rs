@@ -142,7 +142,12 @@ fn another_process_that_got_the_id_of_the_server_is_not_stopped() {
     machine.done(&format!("--write claude --no-prove --port {port}"));
     let pid = recorded_pid(&machine);
     kill(pid);
-    let mut other = Command::new("sleep").arg("600").spawn().expect("sleep");
+    let mut other = Command::new("sleep")
+        .arg("600")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("sleep");
     let file = machine.path("home/.local/state/infold/setup.json");
     let record = fs::read_to_string(&file).expect("a record");
     let reused = record.replace(

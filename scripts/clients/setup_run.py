@@ -265,13 +265,14 @@ def from_nothing(args, name, model):
     try:
         done = machine.run(prompt, more)
         seconds = time.time() - began
-        listed = subprocess.run([args.infold, "task", "list", "--json"], env=machine.env, capture_output=True, text=True)
     finally:
         undone = machine.setup("--undo")
         end_leftovers(machine.home)
+    listed = subprocess.run([args.infold, "task", "list", "--json"], env=machine.env, capture_output=True, text=True)
     titles = [json.loads(line).get("title") or "" for line in listed.stdout.splitlines()]
     # The agent has files of its own in its home by then; setup has none.
-    left = [path for path in everything(machine.home) if path not in before and "infold" in path]
+    own = re.compile(r"/(infold|\.infold-setup\..*|.*\.before-infold)$")
+    left = [path for path in everything(machine.home) if path not in before and own.search(path)]
     return {
         "agent": name,
         "commands": 2,

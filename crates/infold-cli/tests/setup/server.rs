@@ -6,7 +6,7 @@ use std::hash::BuildHasher as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::machine::{CLAUDE, Machine, eventually, free_port, servers};
@@ -22,6 +22,27 @@ fn machine() -> Machine {
     );
     machine.file("home/.codex/config.toml", "model = \"o3\"\n");
     machine
+}
+
+/// A process that ends with its test.
+struct Background(Child);
+
+impl Background {
+    fn spawn(command: &mut Command) -> Background {
+        let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+        Background(quiet.spawn().expect("it runs"))
+    }
+
+    fn is_running(&mut self) -> bool {
+        self.0.try_wait().expect("it is ours").is_none()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 fn answers(port: u16) -> bool {
@@ -142,17 +163,12 @@ fn another_process_that_got_the_id_of_the_server_is_not_stopped() {
     machine.done(&format!("--write claude --no-prove --port {port}"));
     let pid = recorded_pid(&machine);
     kill(pid);
-    let mut other = Command::new("sleep")
-        .arg("600")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("sleep");
+    let mut other = Background::spawn(Command::new("sleep").arg("600"));
     let file = machine.path("home/.local/state/infold/setup.json");
     let record = fs::read_to_string(&file).expect("a record");
     let reused = record.replace(
         &format!("\"pid\": {pid},"),
-        &format!("\"pid\": {},", other.id()),
+        &format!("\"pid\": {},", other.0.id()),
     );
     assert_ne!(reused, record);
     fs::write(&file, reused).expect("ours");
@@ -160,10 +176,7 @@ fn another_process_that_got_the_id_of_the_server_is_not_stopped() {
     assert!(said.contains("server: not running"), "{said}");
     machine.done("--undo");
     assert_eq!(machine.home(), before);
-    let ended = other.try_wait().expect("it is ours");
-    other.kill().expect("it is ours");
-    other.wait().expect("it ended");
-    assert_eq!(ended, None, "another process was stopped");
+    assert!(other.is_running(), "another process was stopped");
 }
 
 #[test]
@@ -171,14 +184,13 @@ fn a_server_that_was_running_is_used_and_left_running() {
     let machine = machine();
     let before = machine.home();
     let port = free_port();
-    let mut own = Command::new(env!("CARGO_BIN_EXE_infold"))
-        .args(["serve", "--port", &port.to_string()])
-        .env_clear()
-        .envs(&machine.env)
-        .env("INFOLD_CONTEXTS", machine.path("tasks"))
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it runs");
+    let mut own = Background::spawn(
+        Command::new(env!("CARGO_BIN_EXE_infold"))
+            .args(["serve", "--port", &port.to_string()])
+            .env_clear()
+            .envs(&machine.env)
+            .env("INFOLD_CONTEXTS", machine.path("tasks")),
+    );
     eventually("it answers", || answers(port));
     let said = machine.done(&format!("--write claude --no-prove --port {port}"));
     assert!(said.contains("the server is running at"), "{said}");
@@ -187,10 +199,7 @@ fn a_server_that_was_running_is_used_and_left_running() {
         Some(0)
     );
     machine.done("--undo");
-    let is_left = answers(port);
-    own.kill().expect("it is ours");
-    own.wait().expect("it ended");
-    assert!(is_left);
+    assert!(own.is_running() && answers(port));
     assert_eq!(machine.home(), before);
 }
 

@@ -91,10 +91,7 @@ fn reasons(
     match server {
         Ok(server::Listener::Infold) => {}
         Ok(server::Listener::Nobody) => {
-            let command = match state.server(context.port) {
-                Some(_) => server::start_command(state),
-                None => "infold serve".to_owned(),
-            };
+            let command = server::start_command(context.port, state);
             reasons.push(format!(
                 "no server is running at {}: {command}",
                 context.base

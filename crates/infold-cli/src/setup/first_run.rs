@@ -85,10 +85,7 @@ impl Here {
             .filter(|agent| record.of(agent.name()).is_some())
             .collect();
         let is_running = server::is_running(context.port);
-        let start_command = match record.server(context.port) {
-            Some(_) => server::start_command(&record),
-            None => "infold serve".to_owned(),
-        };
+        let start_command = server::start_command(context.port, &record);
         let state = if is_running { "running" } else { "not running" };
         Here {
             found,

@@ -137,7 +137,7 @@ fn a_server_that_has_ended_is_started_again_by_the_same_command() {
     let (code, said) = machine.setup(&format!("--check --port {port}"));
     assert_eq!(code, 1, "{said}");
     let again = format!(
-        "server: not running at http://127.0.0.1:{port}; `infold setup --write claude` starts it again"
+        "server: not running at http://127.0.0.1:{port}; `infold setup --write claude` starts it\n"
     );
     assert!(said.contains(&again), "{said}");
     assert!(

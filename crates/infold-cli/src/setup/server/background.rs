@@ -32,6 +32,8 @@ pub fn start(
     state: &mut SetupRecord,
     out: &mut Output,
 ) -> CliResult {
+    // One that runs and does not answer would keep the port.
+    stop(context.port, state);
     let log = context.state_file.with_file_name("serve.log");
     let known = state.servers.iter().find(|server| server.log == log);
     let is_log_new = known.map_or(!log.exists(), |server| server.is_log_new);
@@ -67,7 +69,7 @@ pub fn start(
         out.is_json(),
         format!(
             "it does not survive a reboot: `{}` starts it again",
-            start_command(state)
+            start_command(context.port, state)
         ),
     );
     Ok(())
@@ -262,17 +264,13 @@ pub fn describe(
             json!({"server": "not running", "address": base, "pid": process.pid}),
             format!("process {} runs and does not answer at {base}", process.pid),
         ),
-        (Ok(Listener::Nobody), None, Some(_)) => (
-            json!({"server": "not running", "address": base, "command": start_command(state)}),
-            format!(
-                "not running at {base}; `{}` starts it again",
-                start_command(state)
-            ),
-        ),
-        (Ok(Listener::Nobody), None, None) => (
-            json!({"server": "not running", "address": base}),
-            format!("not running at {base}"),
-        ),
+        (Ok(Listener::Nobody), None, _) => {
+            let command = start_command(context.port, state);
+            (
+                json!({"server": "not running", "address": base, "command": command}),
+                format!("not running at {base}; `{command}` starts it"),
+            )
+        }
         (Err(error), ..) => (
             json!({"server": "not running", "address": base, "detail": error.text()}),
             error.text().to_owned(),
@@ -280,8 +278,11 @@ pub fn describe(
     }
 }
 
-/// The command that starts a server of the record again.
-pub fn start_command(state: &SetupRecord) -> String {
+/// The command that starts the server: that of setup, if setup started it before.
+pub fn start_command(port: u16, state: &SetupRecord) -> String {
+    if state.server(port).is_none() && state.unit.is_none() {
+        return "infold serve".to_owned();
+    }
     let names: Vec<&str> = state.agents.iter().map(|one| one.agent.as_str()).collect();
     format!("infold setup --write {}", names.join(" "))
 }

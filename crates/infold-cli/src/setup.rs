@@ -5,6 +5,7 @@ mod server;
 mod scripted_model;
 mod proof;
 mod check;
+mod undo;
 pub mod first_run;
 mod report;
 
@@ -19,7 +20,7 @@ use infold_setup::{
 };
 use serde_json::json;
 
-use crate::config::{user_directory, with_tilde};
+use crate::config::user_directory;
 use crate::error::{CliError, CliResult};
 use crate::mcp::command_entry;
 use crate::output::{DIM, Output, note, one_line, paint, say};
@@ -88,7 +89,7 @@ pub fn run(config: &Config, named: &NamedFiles, args: &SetupArgs, out: &mut Outp
     if let Some(names) = &args.undo {
         let named = agents(names)?;
         let (_lock, mut state) = context.lock()?;
-        return undo(&context, &named, &mut state, out);
+        return undo::run(&context, &named, &mut state, out);
     }
     if args.all || !args.write.is_empty() {
         let chosen = if args.all {
@@ -497,90 +498,6 @@ fn prove(
         CliError::no(format!("no request arrived from {}", failed.join(", ")))
             .hint("`infold setup --check` looks for reasons, `infold setup --undo` takes it back"),
     )
-}
-
-/// Takes back all changes, or those for the named agents.
-fn undo(
-    context: &Context<'_>,
-    named: &[Agent],
-    state: &mut SetupRecord,
-    out: &mut Output,
-) -> CliResult {
-    let done: Vec<String> = state
-        .agents
-        .iter()
-        .map(|record| record.agent.clone())
-        .collect();
-    let chosen: Vec<String> = if named.is_empty() {
-        done.iter().rev().cloned().collect()
-    } else {
-        named.iter().map(|agent| agent.name().to_owned()).collect()
-    };
-    if let Some(unknown) = chosen.iter().find(|name| !done.contains(name)) {
-        return Err(
-            CliError::no(format!("{unknown} was not set up by `infold setup`")).hint(
-                if done.is_empty() {
-                    "nothing was set up".to_owned()
-                } else {
-                    format!("set up are {}", done.join(", "))
-                },
-            ),
-        );
-    }
-    if state.is_empty() {
-        return Err(
-            CliError::no("nothing was set up, so there is nothing to take back")
-                .hint("`infold setup` shows what was found"),
-        );
-    }
-    let (mut left, mut failed) = (0, 0);
-    for name in &chosen {
-        let files =
-            undo_agent(name, state, &context.state_file).map_err(|error| failure(&error))?;
-        for (file, restored) in files {
-            let (word, text) = match &restored {
-                UndoneLines::Whole => ("restored", "as it was, byte for byte".to_owned()),
-                UndoneLines::Removed => ("removed", "removed: it was made by setup".to_owned()),
-                UndoneLines::LinesRemoved => (
-                    "lines removed",
-                    "our lines removed; what others changed stays".to_owned(),
-                ),
-                UndoneLines::Nothing => ("nothing", "nothing of ours is in it".to_owned()),
-                UndoneLines::Failed(why) => {
-                    failed += 1;
-                    ("failed", format!("not taken back: {why}"))
-                }
-                UndoneLines::Left(paths) => {
-                    left += 1;
-                    (
-                        "left",
-                        format!("left, since others changed it: {}", paths.join(", ")),
-                    )
-                }
-            };
-            let shown = with_tilde(file.display().to_string());
-            let object = json!({"agent": name, "file": file.display().to_string(), "undone": word, "detail": text});
-            out.result(&object, format!("{shown}: {text}"))?;
-        }
-    }
-    server::stop_unused(state, &context.state_file, out)?;
-    if state.agents.is_empty() {
-        server::remove(state, &context.state_file, out)?;
-        server::remove_tasks(state, &context.state_file)?;
-    }
-    out.finish()?;
-    if failed > 0 {
-        return Err(CliError::store("some files were not taken back")
-            .hint("the reasons are above; `infold setup --undo` tries them again"));
-    }
-    if left > 0 {
-        return Err(
-            CliError::no("some values were left, because they are not what setup wrote").hint(
-                "edit them by hand; the copies of the files before setup end in .before-infold",
-            ),
-        );
-    }
-    Ok(())
 }
 
 fn failure(error: &ApplyError) -> CliError {

@@ -393,10 +393,10 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
             out.finish()?;
             return Err(without_server(context, &earlier, state, error));
         }
-        // An agent that was moved to this port may have been the last of another one.
-        server::stop_unused(state, &context.state_file, out)?;
-        out.finish()?;
     }
+    // An agent that was moved to this port may have been the last of another one.
+    server::stop_unused(state, &context.state_file, out)?;
+    out.finish()?;
     // Proofs change nothing.
     drop(lock);
     if !written.is_empty() {

@@ -388,11 +388,11 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
         }
     }
     out.finish()?;
-    if !written.is_empty() {
-        if let Err(error) = server::start(context, server_config, state, out) {
-            out.finish()?;
-            return Err(without_server(context, &earlier, state, error));
-        }
+    if !written.is_empty()
+        && let Err(error) = server::start(context, server_config, state, out)
+    {
+        out.finish()?;
+        return Err(without_server(context, &earlier, state, error));
     }
     // An agent that was moved to this port may have been the last of another one.
     server::stop_unused(state, &context.state_file, out)?;

@@ -160,6 +160,11 @@ def free_port():
         return one.getsockname()[1]
 
 
+def is_free(port):
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) != 0
+
+
 class Machine:
     """A home directory, and a search path with one agent."""
 
@@ -175,11 +180,16 @@ class Machine:
         os.symlink(os.path.join(args.clients, self.agent["program"]), os.path.join(self.bin, self.agent.get("name", name)))
         os.symlink(args.infold, os.path.join(self.bin, "infold"))
         clean = agents.clean(self.home)
+        # The same on each machine: no systemd.
+        with open(os.path.join(self.bin, "systemctl"), "w") as file:
+            os.chmod(file.name, 0o755)
+            file.write("#!/bin/sh\nexit 1\n")
         self.env = {**clean, "PATH": self.bin + ":" + clean["PATH"], "NO_PROXY": "127.0.0.1,localhost"}
         self.port = free_port()
 
-    def put(self):
+    def put(self, gateway="https://gateway.example"):
         for name, text in self.agent["files"].items():
+            text = text.replace("https://gateway.example", gateway)
             path = os.path.join(self.home, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", newline="") as file:
@@ -238,34 +248,39 @@ def from_nothing(args, name, model):
     """From an empty home to the first request: which commands, and how long."""
     machine = Machine(args, name, "empty")
     more = machine.agent.get("empty", {})
+    # Outside the home: every API is the scripted model.
+    config = os.path.join(machine.directory, "config.yaml")
+    with open(config, "w") as file:
+        upstreams = {api: model for api in ("anthropic", "openai", "responses", "gemini", "ollama")}
+        file.write(json.dumps({"serve": {"upstreams": upstreams}}))
+    machine.env |= {"INFOLD_CONTEXTS": os.path.join(machine.directory, "contexts"), "INFOLD_CONFIG": config}
     if name in ("continue", "cline"):
         # They have to be told of a model first, by themselves.
-        machine.put()
+        machine.put(model)
+    before = everything(machine.home)
     began = time.time()
-    machine.setup("--write", name, "--no-prove", **machine.agent["env"])
-    set_up = time.time() - began
-    env = {**machine.env, "INFOLD_CONTEXTS": os.path.join(machine.directory, "contexts")}
-    command = [args.infold, "serve", "--port", str(machine.port), "--upstream", model]
-    server = Service(command, os.path.join(machine.directory, "serve.trace"), env)
+    set_up = machine.setup("--write", name, "--no-prove", **machine.agent["env"])
     serving = time.time() - began
     prompt = f"Hello from {name}, please say 5 words"
     try:
         done = machine.run(prompt, more)
         seconds = time.time() - began
     finally:
-        server.stop()
+        undone = machine.setup("--undo")
         end_leftovers(machine.home)
-    listed = subprocess.run([args.infold, "task", "list", "--json"], env=env, capture_output=True, text=True)
+    listed = subprocess.run([args.infold, "task", "list", "--json"], env=machine.env, capture_output=True, text=True)
     titles = [json.loads(line).get("title") or "" for line in listed.stdout.splitlines()]
-    checked = any(f"Hello from {name}" in title for title in titles)
+    # The agent has files of its own in its home by then; setup has none.
+    own = re.compile(r"/(infold|\.infold-setup\..*|.*\.before-infold)$")
+    left = [path for path in everything(machine.home) if path not in before and own.search(path)]
     return {
         "agent": name,
-        "commands": 3,
-        "set up, s": f"{set_up:.1f}",
-        "serving, s": f"{serving:.1f}",
+        "commands": 2,
+        "set up and serving, s": f"{serving:.1f}" if set_up.returncode == 0 else False,
         "answered, s": f"{seconds:.1f}",
         "answered": done.returncode == 0 and "Answer" in done.stdout,
-        "recorded": checked,
+        "recorded": any(f"Hello from {name}" in title for title in titles),
+        "stopped": undone.returncode == 0 and not left and is_free(machine.port),
     }
 
 

@@ -84,6 +84,11 @@ impl CliError {
         &self.error
     }
 
+    /// Returns the hint for the user.
+    pub fn hint_text(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// Adds a hint for the user.
     pub fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());

@@ -4,6 +4,7 @@ mod watch;
 
 use std::ffi::{OsStr, OsString};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,9 @@ pub struct ServeArgs {
     /// The environment variable with the token that clients must send
     #[arg(long, value_name = "VAR")]
     token_env: Option<String>,
+    /// Wait for a line on standard input, then run in a session of its own without a terminal
+    #[arg(long, hide = true)]
+    detached: bool,
     #[command(flatten)]
     proxy: ProxyArgs,
 }
@@ -115,6 +119,9 @@ pub fn serve(
     args: &ServeArgs,
     out: &mut Output,
 ) -> CliResult {
+    if args.detached {
+        return detach();
+    }
     let set = &config.serve;
     let port = args.port.or(set.port.as_ref().map(|set| set.value));
     let host = args.host.or(set.host.as_ref().map(|set| set.value));
@@ -166,6 +173,31 @@ pub fn serve(
     runtime.block_on(server.run(stopped));
     Ok(())
 }
+
+/// Starts the server in a session of its own, in this process, once `infold setup` has recorded it.
+///
+/// The end of standard input says that setup was killed before that: then no server is started.
+fn detach() -> CliResult {
+    // A process that leads a group cannot make a session; it was put there on purpose.
+    let _ = rustix::process::setsid();
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    if read.is_err() || line.is_empty() {
+        return Ok(());
+    }
+    let program = std::env::current_exe().map_err(CliError::store)?;
+    let words = std::env::args_os().skip(1);
+    let error = std::process::Command::new(program)
+        .args(words.filter(|word| word != DETACHED))
+        .stdin(std::process::Stdio::null())
+        .exec();
+    Err(CliError::store(format!(
+        "the server cannot be started: {error}"
+    )))
+}
+
+/// The option with which `infold setup` starts a server.
+pub const DETACHED: &str = "--detached";
 
 /// `infold wrap`: returns the exit code of the agent.
 pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> CliResult<u8> {

@@ -5,6 +5,7 @@ mod server;
 mod scripted_model;
 mod proof;
 mod check;
+mod undo;
 pub mod first_run;
 mod report;
 
@@ -19,16 +20,17 @@ use infold_setup::{
 };
 use serde_json::json;
 
-use crate::config::{user_directory, with_tilde};
+use crate::config::user_directory;
 use crate::error::{CliError, CliResult};
 use crate::mcp::command_entry;
 use crate::output::{DIM, Output, note, one_line, paint, say};
 use crate::serve::DEFAULT_PORT;
 use crate::work::NamedFiles;
 use report::{report_changes, report_refusal};
+use server::ServerConfig;
 
-/// How long another setup may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long another setup may take, which may start a server.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The arguments of `infold setup`.
 #[derive(Debug, Default, Args)]
@@ -62,7 +64,7 @@ pub struct SetupArgs {
     port: Option<u16>,
 }
 
-/// What all parts of the command need.
+/// The surroundings and options of one command.
 struct Context<'a> {
     home: PathBuf,
     current: PathBuf,
@@ -71,7 +73,11 @@ struct Context<'a> {
     mcp: Option<ServerEntry>,
     /// The user's own configuration of Infold.
     config_file: PathBuf,
+    /// The configuration that was named on the command line or in the environment.
+    named_config: Option<PathBuf>,
     state_file: PathBuf,
+    /// The directory of tasks.
+    tasks: PathBuf,
     /// Options of the whole program that the server and the MCP server need, too.
     global: Vec<String>,
     args: &'a SetupArgs,
@@ -83,7 +89,7 @@ pub fn run(config: &Config, named: &NamedFiles, args: &SetupArgs, out: &mut Outp
     if let Some(names) = &args.undo {
         let named = agents(names)?;
         let (_lock, mut state) = context.lock()?;
-        return undo(&context, &named, &mut state, out);
+        return undo::run(&context, &named, &mut state, out);
     }
     if args.all || !args.write.is_empty() {
         let chosen = if args.all {
@@ -93,6 +99,7 @@ pub fn run(config: &Config, named: &NamedFiles, args: &SetupArgs, out: &mut Outp
         };
         return write(&context, &chosen, out);
     }
+    SetupLock::remove_leftover(&context.home);
     let state = SetupRecord::load(&context.state_file).map_err(damaged)?;
     if args.check {
         return check::run(&context, &state, out);
@@ -157,22 +164,29 @@ impl<'a> Context<'a> {
             .filter(|port| *port != 0);
         let port = args.port.or(configured).unwrap_or(DEFAULT_PORT);
         let named = files.config.as_deref();
-        let named =
-            named.filter(|file| !file.as_os_str().is_empty() && *file != Path::new("/dev/null"));
-        let named = named.map(|file| std::path::absolute(file).unwrap_or(file.to_owned()));
+        let named = named.filter(|file| !file.as_os_str().is_empty());
+        // The server is started in the home directory.
+        let absolute = |file: &Path| std::path::absolute(file).unwrap_or(file.to_owned());
+        let named = named.map(absolute);
+        let named_config = named.clone();
+        let named = named.filter(|file| file != Path::new("/dev/null"));
         // The server and the tools have to find the tasks from wherever they are started.
         let mut global = Vec::new();
         if let Some(contexts) = &files.contexts {
-            let contexts = std::path::absolute(contexts).unwrap_or(contexts.clone());
-            global = vec!["--contexts".to_owned(), contexts.display().to_string()];
+            global = vec![
+                "--contexts".to_owned(),
+                absolute(contexts).display().to_string(),
+            ];
         }
         let mcp = [global.clone(), vec!["mcp".to_owned()]].concat();
         Ok(Context {
-            base: format!("http://127.0.0.1:{port}"),
+            base: server::base(port),
             port,
             mcp: (!args.no_mcp).then(|| command_entry(mcp)),
             config_file: named
                 .unwrap_or_else(|| directory("XDG_CONFIG_HOME", ".config").join("config.yaml")),
+            named_config,
+            tasks: absolute(&config.context_storage.base_dir.value),
             state_file: directory("XDG_STATE_HOME", ".local/state").join("setup.json"),
             current: std::env::current_dir().unwrap_or_else(|_| home.clone()),
             home,
@@ -181,7 +195,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Returns what an agent's configuration depends on.
+    /// Calls a function with the surroundings that an agent's configuration depends on.
     fn with_surroundings<T>(&self, work: impl FnOnce(&Surroundings<'_>) -> T) -> T {
         let env = |name: &str| std::env::var(name).ok();
         let read = |file: &Path| match read_file(file) {
@@ -196,10 +210,12 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Returns what is to change for an agent.
+    /// Returns the changes for an agent.
     fn plan(&self, agent: Agent, state: &SetupRecord) -> Result<Plan, PlanError> {
+        let former: Vec<&str> = state.agents.iter().map(|one| one.base.as_str()).collect();
         let to = AgentTarget {
             base: &self.base,
+            former: &former,
             mcp: self.mcp.as_ref(),
         };
         let others = state
@@ -221,14 +237,13 @@ impl<'a> Context<'a> {
 
     /// Locks the record and reads it.
     fn lock(&self) -> CliResult<(SetupLock, SetupRecord)> {
-        let mut lock =
-            SetupLock::take(&self.state_file, PATIENCE).map_err(|error| match error {
-                LockError::Taken { .. } => {
-                    CliError::store(error).hint("nothing was changed; try again when it has ended")
-                }
-                LockError::File(error) => CliError::store(error),
-            })?;
-        let state = SetupRecord::load_locked(&self.state_file, &mut lock).map_err(damaged)?;
+        let lock = SetupLock::take(&self.home, PATIENCE).map_err(|error| match error {
+            LockError::Taken { .. } => {
+                CliError::store(error).hint("nothing was changed; try again when it has ended")
+            }
+            LockError::File(error) => CliError::store(error),
+        })?;
+        let state = SetupRecord::load_locked(&self.state_file, &lock).map_err(damaged)?;
         Ok((lock, state))
     }
 
@@ -254,9 +269,10 @@ fn reason(error: &dyn std::fmt::Display, file: &Path) -> String {
     text.strip_prefix(&name).map_or(text.clone(), str::to_owned)
 }
 
-/// Shows what was found, and what would be changed.
+/// Shows the agents of this machine, and how their files would be changed.
 fn overview(context: &Context<'_>, state: &SetupRecord, out: &mut Output) -> CliResult {
     let mut names = Vec::new();
+    let mut refused = 0;
     let found = context.found()?;
     for agent in &found {
         let plan = context.plan(*agent, state);
@@ -276,7 +292,10 @@ fn overview(context: &Context<'_>, state: &SetupRecord, out: &mut Output) -> Cli
                 names.push(agent.name());
                 report_changes(out, *agent, "would change", &files, &notes)?;
             }
-            Err(error) => report_refusal(out, *agent, &error)?,
+            Err(error) => {
+                refused += 1;
+                report_refusal(out, *agent, &error)?;
+            }
         }
     }
     out.finish()?;
@@ -294,17 +313,26 @@ fn overview(context: &Context<'_>, state: &SetupRecord, out: &mut Output) -> Cli
             ),
         );
     }
+    if refused > 0 {
+        let of = crate::output::count(found.len() as u64, "agent");
+        return Err(
+            CliError::no(format!("{refused} of {of} would not be set up"))
+                .hint("the reasons are above; --write changes nothing of them"),
+        );
+    }
     Ok(())
 }
 
-/// Writes what was planned, starts the server, and proves that requests arrive.
+/// Writes the plans of agents, starts the server, and proves that requests arrive.
 fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult {
     // A port that is taken by another program is found out before anything is changed.
-    let server = server::probe(context.port)?;
+    server::probe(context.port)?;
     let (lock, mut state) = context.lock()?;
     let state = &mut state;
+    let earlier: Vec<String> = state.agents.iter().map(|one| one.agent.clone()).collect();
     let mut refused = 0;
     let mut written = Vec::new();
+    let mut server_config = ServerConfig::Unchanged;
     for agent in chosen {
         if !out.is_json() {
             out.line(format!(
@@ -321,7 +349,7 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
             plan.and_then(|plan| file_changes(&plan.changes))
                 .is_ok_and(|files| !files.is_empty())
         };
-        // What was set before is taken back first, so that one record says it all.
+        // The earlier changes are taken back first, so that one record holds all.
         if state.of(agent.name()).is_some() && (is_moved || is_changed(state)) {
             let done = undo_agent(agent.name(), state, &context.state_file)
                 .map_err(|error| failure(&error))?;
@@ -345,6 +373,12 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
                     "written"
                 };
                 report_changes(out, *agent, what, &files, &notes)?;
+                if files
+                    .iter()
+                    .any(|change| change.file == context.config_file)
+                {
+                    server_config = ServerConfig::Changed;
+                }
                 written.push(*agent);
             }
             Err(error) => {
@@ -354,9 +388,15 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
         }
     }
     out.finish()?;
-    if !written.is_empty() {
-        server::start(context, server, state, out)?;
+    if !written.is_empty()
+        && let Err(error) = server::start(context, server_config, state, out)
+    {
+        out.finish()?;
+        return Err(without_server(context, &earlier, state, error));
     }
+    // An agent that was moved to this port may have been the last of another one.
+    server::stop_unused(state, &context.state_file, out)?;
+    out.finish()?;
     // Proofs change nothing.
     drop(lock);
     if !written.is_empty() {
@@ -376,6 +416,50 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
         .hint("the reasons are above; nothing of them was changed"));
     }
     Ok(())
+}
+
+/// Takes back the agents that were set up just now, as their requests would find no server.
+///
+/// A unit that systemd did not start stays with its agents: `systemctl` says why.
+fn without_server(
+    context: &Context<'_>,
+    earlier: &[String],
+    state: &mut SetupRecord,
+    error: CliError,
+) -> CliError {
+    if state.unit.is_some() {
+        return error;
+    }
+    let names = state.agents.iter().map(|one| one.agent.clone());
+    let new: Vec<String> = names.filter(|name| !earlier.contains(name)).collect();
+    for name in new.iter().rev() {
+        let undone = undo_agent(name, state, &context.state_file);
+        let is_failed = |files: &[(PathBuf, UndoneLines)]| {
+            files
+                .iter()
+                .any(|(_, one)| matches!(one, UndoneLines::Failed(_)))
+        };
+        if undone.map_or(true, |files| is_failed(&files)) {
+            return error.hint("`infold setup --undo` takes back what was written");
+        }
+    }
+    if state.agents.is_empty() && server::remove_tasks(state, &context.state_file).is_err() {
+        return error.hint("`infold setup --undo` removes what is left");
+    }
+    let done = if new.is_empty() {
+        "nothing was changed".to_owned()
+    } else {
+        format!("what was written for {} was taken back", new.join(", "))
+    };
+    match error.hint_text() {
+        Some(hint) => {
+            let hint = format!("{done}; {hint}");
+            error.hint(hint)
+        }
+        None => error.hint(format!(
+            "{done}; --no-service leaves the server to you, --port N takes another port"
+        )),
+    }
 }
 
 /// Runs the programs of agents against a scripted model.
@@ -414,88 +498,6 @@ fn prove(
         CliError::no(format!("no request arrived from {}", failed.join(", ")))
             .hint("`infold setup --check` looks for reasons, `infold setup --undo` takes it back"),
     )
-}
-
-/// Takes back what was done.
-fn undo(
-    context: &Context<'_>,
-    named: &[Agent],
-    state: &mut SetupRecord,
-    out: &mut Output,
-) -> CliResult {
-    let done: Vec<String> = state
-        .agents
-        .iter()
-        .map(|record| record.agent.clone())
-        .collect();
-    let chosen: Vec<String> = if named.is_empty() {
-        done.iter().rev().cloned().collect()
-    } else {
-        named.iter().map(|agent| agent.name().to_owned()).collect()
-    };
-    if let Some(unknown) = chosen.iter().find(|name| !done.contains(name)) {
-        return Err(
-            CliError::no(format!("{unknown} was not set up by `infold setup`")).hint(
-                if done.is_empty() {
-                    "nothing was set up".to_owned()
-                } else {
-                    format!("set up are {}", done.join(", "))
-                },
-            ),
-        );
-    }
-    if chosen.is_empty() && state.unit.is_none() {
-        return Err(
-            CliError::no("nothing was set up, so there is nothing to take back")
-                .hint("`infold setup` shows what was found"),
-        );
-    }
-    let (mut left, mut failed) = (0, 0);
-    for name in &chosen {
-        let files =
-            undo_agent(name, state, &context.state_file).map_err(|error| failure(&error))?;
-        for (file, restored) in files {
-            let (word, text) = match &restored {
-                UndoneLines::Whole => ("restored", "as it was, byte for byte".to_owned()),
-                UndoneLines::Removed => ("removed", "removed: it was made by setup".to_owned()),
-                UndoneLines::LinesRemoved => (
-                    "lines removed",
-                    "our lines removed; what others changed stays".to_owned(),
-                ),
-                UndoneLines::Nothing => ("nothing", "nothing of ours is in it".to_owned()),
-                UndoneLines::Failed(why) => {
-                    failed += 1;
-                    ("failed", format!("not taken back: {why}"))
-                }
-                UndoneLines::Left(paths) => {
-                    left += 1;
-                    (
-                        "left",
-                        format!("left, since others changed it: {}", paths.join(", ")),
-                    )
-                }
-            };
-            let shown = with_tilde(file.display().to_string());
-            let object = json!({"agent": name, "file": file.display().to_string(), "undone": word, "detail": text});
-            out.result(&object, format!("{shown}: {text}"))?;
-        }
-    }
-    if state.agents.is_empty() {
-        server::remove(state, &context.state_file, out)?;
-    }
-    out.finish()?;
-    if failed > 0 {
-        return Err(CliError::store("some files were not taken back")
-            .hint("the reasons are above; `infold setup --undo` tries them again"));
-    }
-    if left > 0 {
-        return Err(
-            CliError::no("some values were left, because they are not what setup wrote").hint(
-                "edit them by hand; the copies of the files before setup end in .before-infold",
-            ),
-        );
-    }
-    Ok(())
 }
 
 fn failure(error: &ApplyError) -> CliError {

@@ -48,7 +48,7 @@ pub enum Agent {
     Cursor,
 }
 
-/// What an agent's configuration depends on.
+/// The directories, environment and files that an agent's configuration depends on.
 pub struct Surroundings<'a> {
     /// The home directory.
     pub home: &'a Path,
@@ -60,12 +60,21 @@ pub struct Surroundings<'a> {
     pub read: &'a dyn Fn(&Path) -> Result<Option<String>, String>,
 }
 
-/// What an agent is to use.
+/// The proxy and the MCP server that an agent is to use.
 pub struct AgentTarget<'a> {
     /// The address of the proxy, without a path.
     pub base: &'a str,
+    /// Addresses that the proxy had before: none of them is an upstream.
+    pub former: &'a [&'a str],
     /// How it reaches `infold mcp`; nothing if that is not wanted.
     pub mcp: Option<&'a ServerEntry>,
+}
+
+impl AgentTarget<'_> {
+    /// The addresses of the proxy, now and before.
+    fn bases(&self) -> impl Iterator<Item = &str> {
+        [self.base].into_iter().chain(self.former.iter().copied())
+    }
 }
 
 /// A change of one value in a file.
@@ -81,7 +90,7 @@ pub struct ValueChange {
     pub value: Value,
 }
 
-/// What is to change for an agent.
+/// The changes for an agent, and where its requests went before.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The changes, in the order in which they are made.
@@ -94,7 +103,7 @@ pub struct Plan {
     pub through: Vec<&'static str>,
     /// Those of them that went to the API's own address.
     pub at_home: Vec<&'static str>,
-    /// What a person should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -240,7 +249,7 @@ impl Agent {
     /// Returns the environment variables that override what is written, or keep it from being read.
     pub fn overriding(self) -> &'static [&'static str] {
         match self {
-            // What its settings say comes before the environment.
+            // Its settings come before the environment.
             Agent::Claude => &["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"],
             // Its own file comes first.
             Agent::Codex => &[],
@@ -322,7 +331,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// What a file that is made begins with.
+/// The text of a new file before anything is set in it.
 pub fn empty(syntax: Syntax) -> &'static str {
     if syntax == Syntax::Json { "{}\n" } else { "" }
 }

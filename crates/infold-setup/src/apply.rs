@@ -1,4 +1,4 @@
-//! Writes what was planned, and takes it back.
+//! Writes the planned changes, and takes them back.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,9 @@ use crate::state::{AgentRecord, FileRecord, SetupRecord, SetupRecordError};
 pub struct PlannedFile {
     /// The file, as it is named.
     pub file: PathBuf,
-    /// What it holds; empty if there is none.
+    /// Its text; empty if there is no file.
     pub before: String,
-    /// What it is to hold.
+    /// Its new text.
     pub after: String,
     read: Option<ReadFile>,
     record: FileRecord,
@@ -43,7 +43,7 @@ pub enum ApplyError {
     State(#[from] SetupRecordError),
 }
 
-/// What became of the lines of a file that were to be taken back.
+/// The result of taking the lines of a file back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoneLines {
     /// It is what it was, byte for byte.
@@ -125,7 +125,7 @@ pub fn file_changes(changes: &[ValueChange]) -> Result<Vec<PlannedFile>, ApplyEr
     Ok(all)
 }
 
-/// Sets an agent up: notes what is to be done, then does it. If that fails, nothing stays changed.
+/// Sets an agent up: records the changes, then makes them. If that fails, nothing stays changed.
 pub fn write_agent(
     agent: Agent,
     base: &str,
@@ -194,7 +194,7 @@ fn write_files(
     Ok(())
 }
 
-/// Takes back what was done for an agent; returns what became of each file.
+/// Takes back the changes for an agent; returns the result for each file.
 pub fn undo_agent(
     agent: &str,
     state: &mut SetupRecord,
@@ -268,10 +268,14 @@ fn heir(file: &FileRecord, record: &AgentRecord, state: &SetupRecord) -> Option<
 }
 
 fn restore(record: &FileRecord) -> Result<UndoneLines, ApplyError> {
+    let is_made = record.backup.is_none();
     let Some(current) = file::read(&record.file)? else {
+        if is_made {
+            // A killed setup or undo may have left the directories without the file.
+            file::remove(&record.file, &record.directories)?;
+        }
         return Ok(UndoneLines::Nothing);
     };
-    let is_made = record.backup.is_none();
     let found = digest(&current.text);
     if found == record.before && !is_made {
         return Ok(UndoneLines::Nothing);

@@ -27,7 +27,7 @@ pub struct SyntaxError {
     pub line: usize,
     /// In characters, counted from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 
@@ -37,12 +37,12 @@ pub enum EditError {
     /// It cannot be read.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
-    /// What stands at a path cannot hold the value.
+    /// The value at a path has a form that cannot hold the new one.
     #[error("`{0}` has a form that cannot be edited in place")]
     Shape(String),
 }
 
-/// What was put around a member that was inserted between brackets, and before a table.
+/// The text that was put around a member that was inserted between brackets, and before a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
     /// Before it.
@@ -58,15 +58,15 @@ pub struct Applied {
     pub path: Vec<PathStep>,
     /// The value.
     pub value: Value,
-    /// What stood there before, as it was written; nothing if the value was added.
+    /// The earlier value as it was written; nothing if the value was added.
     pub before: Option<String>,
     /// How many steps of the path led to something that was there before.
     pub depth: usize,
-    /// What was put around it.
+    /// The text that was put around it.
     pub around: Around,
 }
 
-/// What became of a value that was to be taken back.
+/// The result of taking a value back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unset {
     /// It was taken back; this is the new text.
@@ -77,7 +77,7 @@ pub enum Unset {
     Changed(Value),
 }
 
-/// What is at a path.
+/// The part of a text that a path leads to.
 #[derive(Clone, Debug)]
 pub(crate) enum FoundKey {
     /// One value.

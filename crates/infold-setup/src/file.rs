@@ -1,4 +1,4 @@
-//! Reads and replaces files that belong to somebody else's program.
+//! Reads and replaces files that belong to other programs.
 
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -13,7 +13,7 @@ const MAX_BYTES: u64 = 32 << 20;
 pub struct ReadFile {
     /// Its real name.
     pub real: PathBuf,
-    /// What it holds.
+    /// Its text.
     pub text: String,
     mode: u32,
     group: u32,
@@ -30,7 +30,7 @@ pub enum FileError {
         /// Why.
         reason: String,
     },
-    /// Somebody writes to it.
+    /// Another program writes to it.
     #[error("{} is being written by another program", file.display())]
     Busy {
         /// The file.
@@ -246,7 +246,7 @@ fn temporary_name(file: &Path) -> std::ffi::OsString {
     name
 }
 
-/// Removes what a killed setup left of a file that it was writing.
+/// Removes the temporary file that a killed setup left of a file that it was writing.
 pub(crate) fn remove_leftover(file: &Path) -> Result<(), FileError> {
     remove(&file.with_file_name(temporary_name(file)), &[])
 }

@@ -26,6 +26,7 @@ mod agent;
 mod file;
 mod lock;
 mod mask;
+mod process;
 mod state;
 mod apply;
 mod diff;
@@ -46,5 +47,8 @@ pub use file::{
 };
 pub use lock::{LockError, SetupLock};
 pub use mcp::{McpForm, ServerEntry};
-pub use state::{AgentRecord, FileRecord, SetupRecord, SetupRecordError};
+pub use process::ProcessIdentity;
+pub use state::{
+    AgentRecord, FileRecord, ServerRecord, SetupRecord, SetupRecordError, TasksRecord,
+};
 pub use tree::PathStep;

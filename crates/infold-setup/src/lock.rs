@@ -1,20 +1,20 @@
 //! Keeps two setups from writing at the same time: each would lose the record of the other.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::file::{FileError, io, missing_directories, remove};
+use crate::file::{FileError, io, remove};
 
-/// A lock beside the record; it ends with the process, and its file with the value.
+/// A lock in the home directory; the lock ends with the process, its file with the value.
+///
+/// It is not beside the record: its directories would have to be made first, and a kill would leave them.
 #[derive(Debug)]
 pub struct SetupLock {
     file: PathBuf,
     // Held open: the system's lock is that of this handle.
     _held: File,
-    pub(crate) directories: Vec<PathBuf>,
 }
 
 /// Why the record was not locked.
@@ -33,19 +33,16 @@ pub enum LockError {
 
 const PAUSE: Duration = Duration::from_millis(50);
 
+const NAME: &str = ".infold-setup.lock";
+
 impl SetupLock {
-    /// Locks a record, if others free it soon enough.
-    pub fn take(state_file: &Path, patience: Duration) -> Result<SetupLock, LockError> {
-        let file = state_file.with_extension("lock");
-        let directories = missing_directories(&file);
+    /// Locks the setup of a home directory, if others free it soon enough.
+    pub fn take(home: &Path, patience: Duration) -> Result<SetupLock, LockError> {
+        let file = home.join(NAME);
         let end = Instant::now() + patience;
         loop {
             if let Some(held) = attempt(&file)? {
-                return Ok(SetupLock {
-                    file,
-                    _held: held,
-                    directories,
-                });
+                return Ok(SetupLock { file, _held: held });
             }
             if Instant::now() >= end {
                 return Err(LockError::Taken { file });
@@ -53,13 +50,18 @@ impl SetupLock {
             std::thread::sleep(PAUSE);
         }
     }
+
+    /// Removes the file that a killed setup left of its lock, if there is one.
+    pub fn remove_leftover(home: &Path) {
+        if home.join(NAME).exists() {
+            // Another setup that holds it removes it itself; a home that cannot be written keeps it.
+            drop(SetupLock::take(home, Duration::ZERO));
+        }
+    }
 }
 
 /// Locks the file that has the name now; another one is a lock that was freed meanwhile.
 fn attempt(file: &Path) -> Result<Option<File>, FileError> {
-    if let Some(parent) = file.parent() {
-        fs::create_dir_all(parent).map_err(io(parent))?;
-    }
     let mut options = OpenOptions::new();
     let opened = options
         .create(true)
@@ -67,12 +69,7 @@ fn attempt(file: &Path) -> Result<Option<File>, FileError> {
         .write(true)
         .mode(0o600)
         .open(file);
-    let held = match opened {
-        Ok(held) => held,
-        // Its directory was removed by the one who freed it.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io(file)(error)),
-    };
+    let held = opened.map_err(io(file))?;
     match held.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
@@ -86,7 +83,7 @@ fn attempt(file: &Path) -> Result<Option<File>, FileError> {
 
 impl Drop for SetupLock {
     fn drop(&mut self) {
-        // Before it is freed, so that nobody else's is removed.
-        let _ = remove(&self.file, &self.directories);
+        // The file goes before the lock is freed: afterwards it may be the lock of another setup.
+        let _ = remove(&self.file, &[]);
     }
 }

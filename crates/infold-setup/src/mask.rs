@@ -1,6 +1,6 @@
 //! Hides keys in lines that are shown.
 
-/// What stands in place of a key.
+/// The text that is shown in place of a key.
 const HIDDEN: &str = "…";
 
 /// Returns a line with the values of its members that look like keys hidden.

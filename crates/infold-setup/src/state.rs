@@ -1,5 +1,6 @@
-//! The record of what was changed, written before it is changed.
+//! The record of all changes, written before they are made.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -7,9 +8,10 @@ use serde_json::{Value, json};
 use crate::edit::{Applied, Around, Syntax};
 use crate::file::{self, FileError};
 use crate::lock::SetupLock;
+use crate::process::ProcessIdentity;
 use crate::tree::PathStep;
 
-/// What was done for each agent.
+/// All changes: of agents' files and of servers.
 #[derive(Clone, Debug, Default)]
 pub struct SetupRecord {
     /// One for each agent, in the order in which they were set up.
@@ -18,11 +20,15 @@ pub struct SetupRecord {
     pub unit: Option<PathBuf>,
     /// The directories that were made for the unit, outermost first.
     pub unit_directories: Vec<PathBuf>,
+    /// The servers that setup started without systemd, one per port.
+    pub servers: Vec<ServerRecord>,
+    /// The directory of tasks, if it was not there when setup started a server.
+    pub tasks: Option<TasksRecord>,
     /// The directories that were made for the record itself, outermost first.
     directories: Vec<PathBuf>,
 }
 
-/// What was done for one agent.
+/// The changes for one agent.
 #[derive(Clone, Debug)]
 pub struct AgentRecord {
     /// Its name.
@@ -35,7 +41,29 @@ pub struct AgentRecord {
     pub upstreams: Vec<(String, String)>,
 }
 
-/// What was done to one file.
+/// A server in the background.
+#[derive(Clone, Debug)]
+pub struct ServerRecord {
+    /// Its port.
+    pub port: u16,
+    /// The file that its output is appended to.
+    pub log: PathBuf,
+    /// Whether that file was made by setup, and so goes with the server.
+    pub is_log_new: bool,
+    /// Its process, once there is one.
+    pub process: Option<ProcessIdentity>,
+}
+
+/// A directory of tasks that a server made.
+#[derive(Clone, Debug)]
+pub struct TasksRecord {
+    /// Its name.
+    pub root: PathBuf,
+    /// The directories that were made for it, outermost first.
+    pub directories: Vec<PathBuf>,
+}
+
+/// The changes of one file.
 #[derive(Clone, Debug)]
 pub struct FileRecord {
     /// Its real name.
@@ -89,58 +117,150 @@ impl SetupRecord {
         }
         let agents = value["agents"].as_array().into_iter().flatten();
         let agents: Option<Vec<AgentRecord>> = agents.map(AgentRecord::from_json).collect();
+        let servers = value["servers"].as_array().into_iter().flatten();
+        let servers: Option<Vec<ServerRecord>> = servers.map(ServerRecord::from_json).collect();
+        let missing = || damaged("a member is missing".to_owned());
         Ok(SetupRecord {
-            agents: agents.ok_or_else(|| damaged("a member is missing".to_owned()))?,
+            agents: agents.ok_or_else(missing)?,
+            servers: servers.ok_or_else(missing)?,
+            tasks: text(&value["tasks"]["root"]).map(|root| TasksRecord {
+                root: root.into(),
+                directories: paths(&value["tasks"]["directories"]),
+            }),
             unit: value["unit"].as_str().map(PathBuf::from),
             unit_directories: paths(&value["unit_directories"]),
             directories: paths(&value["directories"]),
         })
     }
 
-    /// Reads the record of what is to be changed under a lock.
-    pub fn load_locked(path: &Path, lock: &mut SetupLock) -> Result<SetupRecord, SetupRecordError> {
-        let mut state = SetupRecord::load(path)?;
+    /// Reads the record of a setup that holds the lock, and removes the temporary files of a killed one.
+    pub fn load_locked(path: &Path, _lock: &SetupLock) -> Result<SetupRecord, SetupRecordError> {
+        recover_staged(path)?;
+        let state = SetupRecord::load(path)?;
         file::remove_leftover(path)?;
         for record in state.agents.iter().flat_map(|agent| &agent.files) {
             let names = record.backup.iter().chain([&record.file]);
             // One that cannot be removed is met again when its file is written.
             names.for_each(|name| drop(file::remove_leftover(name)));
         }
-        // Those that the lock made are the record's, and the last to be removed.
-        if state.directories.is_empty() {
-            state.directories.clone_from(&lock.directories);
-        }
-        lock.directories.clone_from(&state.directories);
         Ok(state)
     }
 
     /// Writes the record; an empty one is removed.
     pub fn save(&mut self, path: &Path) -> Result<(), SetupRecordError> {
         let current = file::read(path)?;
-        if self.agents.is_empty() && self.unit.is_none() {
-            return Ok(file::remove(path, &self.directories)?);
+        if self.is_empty() {
+            return Ok(remove_with_directories(path, &self.directories)?);
         }
         if current.is_none() && self.directories.is_empty() {
             self.directories = file::missing_directories(path);
         }
-        let names = |paths: &[PathBuf]| -> Vec<String> {
-            paths.iter().map(|dir| dir.display().to_string()).collect()
-        };
-        let (directories, of_unit) = (names(&self.directories), names(&self.unit_directories));
-        let agents: Vec<Value> = self.agents.iter().map(AgentRecord::to_json).collect();
-        let value = json!({"version": VERSION, "agents": agents, "directories": directories, "unit_directories": of_unit, "unit": self.unit.as_ref().map(|unit| unit.display().to_string())});
-        let text = format!("{value:#}\n");
+        let text = format!("{:#}\n", self.to_json());
         match current {
             Some(current) => file::replace(&current, &text)?,
-            None => file::create(path, &text)?,
+            None => create_with_directories(path, &self.directories, &text)?,
         }
         Ok(())
     }
 
-    /// Returns what was done for an agent.
+    /// Returns whether there is nothing to take back.
+    pub fn is_empty(&self) -> bool {
+        self.agents.is_empty()
+            && self.unit.is_none()
+            && self.servers.is_empty()
+            && self.tasks.is_none()
+    }
+
+    fn to_json(&self) -> Value {
+        let names = |paths: &[PathBuf]| -> Vec<String> {
+            paths.iter().map(|dir| dir.display().to_string()).collect()
+        };
+        let agents: Vec<Value> = self.agents.iter().map(AgentRecord::to_json).collect();
+        let servers: Vec<Value> = self.servers.iter().map(ServerRecord::to_json).collect();
+        let tasks = self.tasks.as_ref().map(|tasks| {
+            json!({"root": tasks.root.display().to_string(), "directories": names(&tasks.directories)})
+        });
+        json!({
+            "version": VERSION, "tasks": tasks, "agents": agents, "servers": servers,
+            "directories": names(&self.directories),
+            "unit": self.unit.as_ref().map(|unit| unit.display().to_string()),
+            "unit_directories": names(&self.unit_directories),
+        })
+    }
+
+    /// Returns the changes for an agent.
     pub fn of(&self, agent: &str) -> Option<&AgentRecord> {
         self.agents.iter().find(|record| record.agent == agent)
     }
+
+    /// Returns the server at a port, if setup started one.
+    pub fn server(&self, port: u16) -> Option<&ServerRecord> {
+        self.servers.iter().find(|server| server.port == port)
+    }
+}
+
+/// The name of the record while its directories are made or removed.
+const STAGED: &str = ".infold-setup.json";
+
+/// Where the record is while its directories are made or removed: in a directory that stays.
+fn staged(directories: &[PathBuf]) -> Option<PathBuf> {
+    directories
+        .first()
+        .map(|outermost| outermost.with_file_name(STAGED))
+}
+
+/// Makes the record before its directories, which a kill would leave otherwise.
+fn create_with_directories(
+    path: &Path,
+    directories: &[PathBuf],
+    text: &str,
+) -> Result<(), FileError> {
+    let Some(staged) = staged(directories) else {
+        return file::create(path, text);
+    };
+    file::create(&staged, text)?;
+    let moved = move_into_place(&staged, path);
+    if moved.is_err() {
+        // The first error is the one to report.
+        let _ = file::remove(&staged, directories);
+    }
+    moved
+}
+
+fn move_into_place(staged: &Path, path: &Path) -> Result<(), FileError> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(file::io(parent))?;
+    }
+    fs::rename(staged, path).map_err(file::io(path))
+}
+
+/// Removes the record after its directories.
+fn remove_with_directories(path: &Path, directories: &[PathBuf]) -> Result<(), FileError> {
+    if let Some(staged) = staged(directories)
+        && fs::rename(path, &staged).is_ok()
+    {
+        file::remove(path, directories)?;
+        return file::remove(&staged, &[]);
+    }
+    file::remove(path, directories)
+}
+
+/// Puts a record back that a killed setup left while it made or removed the directories.
+fn recover_staged(path: &Path) -> Result<(), FileError> {
+    for directory in path.ancestors().skip(2) {
+        let staged = directory.join(STAGED);
+        // The directory of another user may be closed, and has no record of this one.
+        let _ = file::remove_leftover(&staged);
+        if !fs::symlink_metadata(&staged).is_ok_and(|found| found.is_file()) {
+            continue;
+        }
+        if path.exists() {
+            file::remove(&staged, &[])?;
+        } else {
+            move_into_place(&staged, path)?;
+        }
+    }
+    Ok(())
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -168,6 +288,34 @@ impl AgentRecord {
             base: text(&value["base"])?,
             files: files.map(FileRecord::from_json).collect::<Option<_>>()?,
             upstreams: upstreams.map(upstream).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl ServerRecord {
+    fn to_json(&self) -> Value {
+        let process = self.process.as_ref();
+        let process =
+            process.map(|process| json!({"pid": process.pid, "started": process.started}));
+        json!({
+            "port": self.port, "log": self.log.display().to_string(),
+            "is_log_new": self.is_log_new, "process": process,
+        })
+    }
+
+    fn from_json(value: &Value) -> Option<ServerRecord> {
+        let process = match &value["process"] {
+            Value::Null => None,
+            process => Some(ProcessIdentity {
+                pid: i32::try_from(process["pid"].as_i64()?).ok()?,
+                started: text(&process["started"])?,
+            }),
+        };
+        Some(ServerRecord {
+            port: u16::try_from(value["port"].as_u64()?).ok()?,
+            log: text(&value["log"])?.into(),
+            is_log_new: value["is_log_new"].as_bool()?,
+            process,
         })
     }
 }

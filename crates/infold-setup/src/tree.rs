@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub struct Node {
     /// Where it stands; empty for a value that is left out, as after `key:` in YAML.
     pub span: Range<usize>,
-    /// What it is.
+    /// Its kind, with its value or members.
     pub kind: NodeKind,
 }
 

@@ -58,7 +58,7 @@ impl YamlBuilder<'_> {
                 return Err(SyntaxError::at(
                     self.text,
                     span.start,
-                    "there is a second document",
+                    "a second document begins here, and only files of one are edited: merge the two, or move the second one to a file of its own",
                 ));
             }
             Event::Scalar(text, style, ..) => {

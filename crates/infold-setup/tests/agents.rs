@@ -1,4 +1,4 @@
-//! What is changed for each agent, and what is refused.
+//! The changes for each agent, and the configurations that are refused.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,7 @@ impl Home {
         let entry = ServerEntry::Command("infold".to_owned(), vec!["mcp".to_owned()]);
         let to = AgentTarget {
             base: "http://127.0.0.1:7333",
+            former: &[],
             mcp: Some(&entry),
         };
         self.at(|at| {

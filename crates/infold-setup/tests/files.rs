@@ -1,4 +1,4 @@
-//! What setup does to files, and takes back.
+//! Changes of files by setup, and their undo.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -52,6 +52,7 @@ impl Home {
             &at,
             &AgentTarget {
                 base: BASE,
+                former: &[],
                 mcp: None,
             },
         )?;
@@ -290,7 +291,7 @@ fn a_file_that_cannot_be_written_does_not_keep_the_others_from_being_taken_back(
     );
     home.write(Agent::Continue).expect("written");
     let own = home.path(".config/infold/config.yaml");
-    // Two files: one becomes one that nobody can read as text.
+    // Two files, one of which is no text any more.
     fs::write(&own, b"serve: \xff\n").expect("ours");
     let done = home.undo(Agent::Continue);
     assert!(
@@ -304,7 +305,7 @@ fn a_file_that_cannot_be_written_does_not_keep_the_others_from_being_taken_back(
             .expect("text")
             .contains("https://gw/v1")
     );
-    // What failed is known still.
+    // The record still names the file that failed.
     assert_eq!(home.state().agents[0].files.len(), 1);
     fs::remove_file(&own).expect("ours");
     assert_eq!(home.undo(Agent::Continue), [UndoneLines::Nothing]);
@@ -324,8 +325,8 @@ fn what_a_kill_left_of_a_file_goes_with_the_next_write_or_undo() {
     ];
     names.iter().for_each(|name| drop(home.file(name, "key")));
     let file = home.path("state/setup.json");
-    let mut lock = SetupLock::take(&file, Duration::ZERO).expect("free");
-    let mut state = SetupRecord::load_locked(&file, &mut lock).expect("a record");
+    let lock = SetupLock::take(&home.path(""), Duration::ZERO).expect("free");
+    let mut state = SetupRecord::load_locked(&file, &lock).expect("a record");
     undo_agent("codex", &mut state, &file).expect("taken back");
     drop(lock);
     let left: Vec<_> = home.all().into_iter().map(|(path, ..)| path).collect();
@@ -338,16 +339,55 @@ fn what_a_kill_left_of_a_file_goes_with_the_next_write_or_undo() {
 }
 
 #[test]
-fn a_record_is_locked_by_one_at_a_time() {
+fn a_home_is_locked_by_one_at_a_time() {
     let home = Home::new();
-    let file = home.path("state/setup.json");
-    let lock = SetupLock::take(&file, Duration::ZERO).expect("free");
-    let error = SetupLock::take(&file, Duration::ZERO).expect_err("taken");
+    let lock = SetupLock::take(&home.path(""), Duration::ZERO).expect("free");
+    let error = SetupLock::take(&home.path(""), Duration::ZERO).expect_err("taken");
     assert!(
         error.to_string().contains("another `infold setup`"),
         "{error}"
     );
+    // A lock that is held is no leftover.
+    SetupLock::remove_leftover(&home.path(""));
+    assert_eq!(home.all().len(), 1);
     drop(lock);
-    assert!(!home.path("state").exists());
-    SetupLock::take(&file, Duration::ZERO).expect("free again");
+    assert_eq!(home.all(), []);
+    // A killed setup leaves its file without the lock.
+    home.file(".infold-setup.lock", "");
+    SetupLock::remove_leftover(&home.path(""));
+    assert_eq!(home.all(), []);
+}
+
+#[test]
+fn a_record_without_its_directories_is_found_again() {
+    let home = Home::new();
+    home.file(".codex/config.toml", "model = \"o3\"\n");
+    let before = home.all();
+    home.write(Agent::Codex).expect("written");
+    let file = home.path("state/setup.json");
+    let staged = home.path(".infold-setup.json");
+    let lock = SetupLock::take(&home.path(""), Duration::ZERO).expect("free");
+    // Killed before the directories were made, and before the record was moved into them.
+    for has_directory in [false, true] {
+        fs::rename(&file, &staged).expect("ours");
+        if !has_directory {
+            fs::remove_dir(home.path("state")).expect("empty");
+        }
+        let state = SetupRecord::load_locked(&file, &lock).expect("a record");
+        assert_eq!(state.agents.len(), 1);
+        assert!(file.exists() && !staged.exists());
+    }
+    let mut state = SetupRecord::load_locked(&file, &lock).expect("a record");
+    undo_agent("codex", &mut state, &file).expect("taken back");
+    drop(lock);
+    assert_eq!(home.all(), before);
+}
+
+#[test]
+fn directories_go_with_a_file_that_a_killed_setup_did_not_make() {
+    let home = Home::new();
+    home.write(Agent::Codex).expect("written");
+    fs::remove_file(home.path(".codex/config.toml")).expect("ours");
+    assert_eq!(home.undo(Agent::Codex), [UndoneLines::Nothing]);
+    assert!(!home.path(".codex").exists());
 }

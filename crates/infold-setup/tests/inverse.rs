@@ -261,7 +261,7 @@ impl Layout {
     }
 }
 
-/// What setup sets.
+/// The values that setup sets.
 fn edits(syntax: Syntax) -> Vec<(Vec<PathStep>, Value)> {
     let url = json!("http://127.0.0.1:7333/v1");
     let mut all = vec![(PathStep::keys(&["base_url"]), url.clone())];
@@ -319,7 +319,7 @@ fn undo(syntax: Syntax, text: &str, done: &[Applied]) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// What was set is taken back byte for byte.
+    /// Undo gives the text back byte for byte.
     #[test]
     fn undo_after_write_is_the_identity(
         syntax in syntaxes(), layout in layouts(), members in parts(2)
@@ -332,14 +332,14 @@ proptest! {
         prop_assert_eq!(undo(syntax, &after, &done), before);
     }
 
-    /// What somebody changed elsewhere meanwhile stays as they left it.
+    /// Changes that others made elsewhere meanwhile stay.
     #[test]
     fn changes_elsewhere_are_kept(
         syntax in syntaxes(), layout in layouts(), members in parts(2)
     ) {
         let before = layout.write(syntax, &members);
         let (after, done) = write(syntax, &before);
-        // What stood where ours stands now is not elsewhere.
+        // A value that ours replaced is not elsewhere.
         let is_ours = |applied: &Applied| applied.before.as_ref().is_some_and(|text| text.contains("SENTINEL"));
         prop_assume!(!done.iter().any(is_ours));
         let edited = |text: &str| text.replace("SENTINEL", "other value");

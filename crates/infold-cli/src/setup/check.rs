@@ -12,6 +12,8 @@ use crate::output::{BAD, DIM, GOOD, Output, paint};
 pub fn run(context: &Context<'_>, state: &SetupRecord, out: &mut Output) -> CliResult {
     let found = context.found()?;
     let server = server::probe(context.port);
+    let (object, text) = server::describe(context, state, &server);
+    out.result(&object, format!("server: {text}"))?;
     let mut missing = 0;
     for agent in found {
         let (reasons, notes) = reasons(context, agent, state, &server);
@@ -89,10 +91,13 @@ fn reasons(
     }
     match server {
         Ok(server::Listener::Infold) => {}
-        Ok(server::Listener::Nobody) => reasons.push(format!(
-            "no server is running at {}: infold serve",
-            context.base
-        )),
+        Ok(server::Listener::Nobody) => {
+            let command = server::start_command(context.port, state);
+            reasons.push(format!(
+                "no server is running at {}: {command}",
+                context.base
+            ));
+        }
         Err(error) => reasons.push(error.text().to_owned()),
     }
     if programs::find(agent).len() > 1 {

@@ -1,4 +1,4 @@
-//! `infold` alone on a terminal: what it is, what it finds here, and the next command.
+//! `infold` alone on a terminal: its purpose, the agents here, and the next command.
 
 use std::io::IsTerminal as _;
 
@@ -18,7 +18,7 @@ pub fn is_first_run() -> bool {
     std::env::args_os().len() == 1 && std::io::stdout().is_terminal()
 }
 
-/// Prints what Infold is, what is here, and what to do next.
+/// Prints the purpose of Infold, the tasks and agents here, and the next command.
 pub fn print(
     contexts: &Contexts,
     config: &Config,
@@ -58,12 +58,13 @@ pub fn print(
     Ok(())
 }
 
-/// What is there of agents and servers.
+/// The agents and servers of this machine.
 #[derive(Default)]
 struct Here {
     found: Vec<Agent>,
     set_up: Vec<Agent>,
     server: String,
+    start_command: String,
     is_running: bool,
 }
 
@@ -76,19 +77,21 @@ impl Here {
                 ..Here::default()
             };
         };
-        let state = SetupRecord::load(&context.state_file).unwrap_or_default();
+        let record = SetupRecord::load(&context.state_file).unwrap_or_default();
         let is_found = |agent: &Agent| !programs::find(*agent).is_empty();
         let found: Vec<Agent> = Agent::ALL.into_iter().filter(is_found).collect();
         let set_up = Agent::ALL.into_iter();
         let set_up: Vec<Agent> = set_up
-            .filter(|agent| state.of(agent.name()).is_some())
+            .filter(|agent| record.of(agent.name()).is_some())
             .collect();
         let is_running = server::is_running(context.port);
+        let start_command = server::start_command(context.port, &record);
         let state = if is_running { "running" } else { "not running" };
         Here {
             found,
             set_up,
             server: format!("{state} at {}", context.base),
+            start_command,
             is_running,
         }
     }
@@ -114,9 +117,10 @@ impl Here {
                 "infold setup".to_owned(),
                 "shows what would put your agents behind it",
             ),
-            _ if !self.set_up.is_empty() && !self.is_running => {
-                ("infold serve".to_owned(), "your agents are set up for it")
-            }
+            _ if !self.set_up.is_empty() && !self.is_running => (
+                self.start_command.clone(),
+                "starts the server that your agents are set up for",
+            ),
             _ if has_no_tasks && self.found.is_empty() => (
                 "infold ask 'hello' --provider ollama".to_owned(),
                 "a first task; `infold provider list` names others",

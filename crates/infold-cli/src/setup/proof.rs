@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::scripted_model::{SENTENCE, ScriptedModel};
 use super::{Context, programs};
 
-/// What became of a proof.
+/// The result of a proof.
 pub enum Proof {
     /// The request is a task of a directory of its own.
     Seen { task: String, seconds: f64 },
@@ -26,7 +26,7 @@ pub enum Proof {
 /// How long an agent may take for one sentence.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What the agent is asked.
+/// The prompt for the agent.
 const PROMPT: &str = "Hello from infold setup";
 
 /// Stands for a key: the scripted model asks for none.
@@ -219,7 +219,7 @@ fn words(agent: Agent, copies: &[(PathBuf, Syntax)]) -> Vec<String> {
     words
 }
 
-/// The environment of a proof: what stands for keys, and nothing that is sent elsewhere.
+/// The environment of a proof: words in place of keys, and switches against requests to other places.
 fn variables(agent: Agent, copies: &[(PathBuf, Syntax)]) -> Vec<(String, String)> {
     let mut all: Vec<(&str, &str)> = vec![
         ("ANTHROPIC_API_KEY", KEY),
@@ -369,7 +369,7 @@ struct Run {
 }
 
 impl Run {
-    /// Runs a program to its end; what it left running in its home directory is ended, too.
+    /// Runs a program to its end, and ends the processes that it left running in its home directory.
     fn new(mut command: Command, home: &Path) -> std::io::Result<Run> {
         command
             .stdin(Stdio::null())
@@ -393,7 +393,7 @@ impl Run {
             }
             std::thread::sleep(Duration::from_millis(20));
         };
-        // What is left may hold the output open. One look is not enough: a process that is just being started has no
+        // A process that is left may hold the output open. One look is not enough: one that is just being started has no
         // environment yet.
         let ended = Instant::now();
         loop {
@@ -418,7 +418,7 @@ impl Run {
     }
 }
 
-/// How long what an agent left running is looked for while it holds the output open.
+/// How long processes that an agent left are looked for while they hold the output open.
 const LEFTOVER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Ends the processes that have this home directory: some agents leave a daemon behind.

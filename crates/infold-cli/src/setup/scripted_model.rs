@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use infold_wire::{Reply, TokenUsage, Wire, reply};
 use serde_json::{Value, json};
 
-/// What it says.
+/// Its only answer.
 pub const SENTENCE: &str = "Infold is between us.";
 
 /// A server that answers as long as the process lives.

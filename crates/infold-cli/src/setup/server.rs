@@ -1,4 +1,6 @@
-//! The server that agents are pointed at: whether it runs, and the unit that starts it.
+//! The server that agents are pointed at: whether it runs, and how it is started and stopped.
+
+mod background;
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -6,14 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use infold_setup::{SetupRecord, missing_directories, remove_file};
+use infold_setup::{SetupRecord, TasksRecord, missing_directories, remove_file};
 use serde_json::json;
 
 use super::Context;
 use crate::error::{CliError, CliResult};
 use crate::output::{Output, note};
 
-/// What listens at a port.
+pub use background::{describe, start_command, stop_unused};
+
+/// The listener at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listener {
     /// Nothing.
@@ -27,6 +31,11 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How long a server may take to start.
 const START: Duration = Duration::from_secs(10);
+
+/// The address of the proxy at a port.
+pub fn base(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
 
 /// Finds out what listens at a port; another program there is an error.
 pub fn probe(port: u16) -> CliResult<Listener> {
@@ -54,16 +63,34 @@ fn is_infold(mut stream: TcpStream, port: u16) -> bool {
     String::from_utf8_lossy(&answer).contains("\r\n\r\ninfold is running")
 }
 
-/// Starts the server, by systemd if there is one for the user; else says how it is started.
+/// Whether the configuration that the server reads when it starts was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerConfig {
+    /// It is as the server has read it.
+    Unchanged,
+    /// The server has to start again to read it.
+    Changed,
+}
+
+/// Starts the server: by systemd if it runs for the user, else in the background.
 pub fn start(
     context: &Context<'_>,
-    listener: Listener,
+    server_config: ServerConfig,
     state: &mut SetupRecord,
     out: &mut Output,
 ) -> CliResult {
+    let is_changed = server_config == ServerConfig::Changed;
+    // Another setup may have started one before it freed the lock.
+    let mut listener = probe(context.port)?;
+    if listener == Listener::Infold
+        && is_changed
+        && !context.args.no_service
+        && background::stop(context.port, state)
+    {
+        listener = probe(context.port)?;
+    }
     if listener == Listener::Infold {
-        let urls = state.agents.iter().flat_map(|record| &record.upstreams);
-        if urls.map(|(_, url)| url).any(|url| !url.is_empty()) {
+        if is_changed {
             note(
                 out.is_json(),
                 "the server reads where to send requests when it starts: start it again",
@@ -77,17 +104,15 @@ pub fn start(
     let words = serve_words(context);
     let shown: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
     let command = shown.join(" ");
-    if context.args.no_service || !has_systemd() {
-        let why = if context.args.no_service {
-            ""
-        } else {
-            " (there is no systemd for this user)"
-        };
-        let text = format!("start the server, and keep it running{why}: infold {command}");
+    if context.args.no_service {
+        let text = format!("start the server, and keep it running: infold {command}");
         return out.result(
             &json!({"server": "not started", "command": format!("infold {command}")}),
             text,
         );
+    }
+    if !has_systemd() {
+        return background::start(context, &words, state, out);
     }
     let unit = unit_file(context);
     if state.unit.is_none() && unit.exists() {
@@ -103,11 +128,12 @@ pub fn start(
     if state.unit.is_none() {
         state.unit = Some(unit.clone());
         state.unit_directories = missing_directories(&unit);
-        let wants = unit.with_file_name("default.target.wants");
+        let wants = wants_directory(&unit);
         // Enabling makes it.
         if !wants.exists() {
             state.unit_directories.push(wants);
         }
+        record_tasks(context, state);
         state.save(&context.state_file).map_err(CliError::store)?;
         write_unit(&unit, &words).map_err(|error| {
             CliError::store(format!("{}: {error}", unit.display()))
@@ -161,6 +187,11 @@ pub fn remove(state: &mut SetupRecord, state_file: &Path, out: &mut Output) -> C
     if !systemctl(&["disable", "--now", "infold.service"]) {
         note(out.is_json(), "systemd did not stop the server");
     }
+    // Where systemd could not be asked, the link that starts the unit is still there.
+    let link = wants_directory(&unit).join("infold.service");
+    if std::fs::read_link(&link).is_ok_and(|target| target == unit) {
+        remove_file(&link, &[]).map_err(CliError::store)?;
+    }
     let directories = std::mem::take(&mut state.unit_directories);
     remove_file(&unit, &directories).map_err(CliError::store)?;
     systemctl(&["daemon-reload"]);
@@ -172,6 +203,47 @@ pub fn remove(state: &mut SetupRecord, state_file: &Path, out: &mut Output) -> C
     )
 }
 
+/// Records that the server will make the directory of tasks.
+fn record_tasks(context: &Context<'_>, state: &mut SetupRecord) {
+    if state.tasks.is_none() && !context.tasks.exists() {
+        let mut directories = missing_directories(&context.tasks);
+        directories.push(context.tasks.clone());
+        state.tasks = Some(TasksRecord {
+            root: context.tasks.clone(),
+            directories,
+        });
+    }
+}
+
+/// Removes the directory of tasks that the server made, if no task was ever in it.
+pub fn remove_tasks(state: &mut SetupRecord, state_file: &Path) -> CliResult {
+    let Some(tasks) = &state.tasks else {
+        return Ok(());
+    };
+    let entries = std::fs::read_dir(&tasks.root).into_iter().flatten();
+    let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    if entries.iter().all(|entry| is_empty_part(entry)) {
+        for entry in entries {
+            // A directory that a task came into meanwhile stays, and so do those around it.
+            let _ = std::fs::remove_file(&entry).or_else(|_| std::fs::remove_dir(&entry));
+        }
+        for directory in tasks.directories.iter().rev() {
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
+    state.tasks = None;
+    state.save(state_file).map_err(CliError::store)
+}
+
+/// Returns whether a part of a directory of tasks holds no task: an index, or an empty directory.
+fn is_empty_part(path: &Path) -> bool {
+    if path.is_dir() {
+        return std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("tasks.db") || name.starts_with("chains.db")
+}
+
 /// Returns whether a server of Infold answers.
 pub fn is_running(port: u16) -> bool {
     matches!(probe(port), Ok(Listener::Infold))
@@ -180,6 +252,9 @@ pub fn is_running(port: u16) -> bool {
 /// The arguments that start the server.
 fn serve_words(context: &Context<'_>) -> Vec<String> {
     let mut words = context.global.clone();
+    if let Some(config) = &context.named_config {
+        words.extend(["--config".to_owned(), config.display().to_string()]);
+    }
     words.push("serve".to_owned());
     if let Some(port) = context.args.port {
         words.extend(["--port".to_owned(), port.to_string()]);
@@ -189,6 +264,11 @@ fn serve_words(context: &Context<'_>) -> Vec<String> {
 
 fn unit_file(context: &Context<'_>) -> PathBuf {
     context.with_surroundings(|at| at.config("systemd/user/infold.service"))
+}
+
+/// The directory with the links to the units that are started with the session of the user.
+fn wants_directory(unit: &Path) -> PathBuf {
+    unit.with_file_name("default.target.wants")
 }
 
 fn write_unit(unit: &Path, words: &[String]) -> std::io::Result<()> {

@@ -1,6 +1,6 @@
 //! aider.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::upstream::SettingPlace;
 use super::{AgentTarget, Plan, PlanError, Surroundings};
@@ -18,8 +18,10 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
     let suffix = format!("{NAME}/v1");
     plan.address_over(&config, path, to, &suffix, "openai", before)?;
     let path = PathStep::keys(&["set-env"]);
-    let own = json!([format!("ANTHROPIC_API_BASE={}{NAME}", to.base)]);
-    if config.value.get("set-env").is_none_or(|set| *set == own) {
+    let of = |base: &str| json!([format!("ANTHROPIC_API_BASE={base}{NAME}")]);
+    let own = of(to.base);
+    let is_own = |set: &Value| to.bases().any(|base| *set == of(base));
+    if config.value.get("set-env").is_none_or(is_own) {
         plan.changes.push(config.change(path.clone(), own));
         let place = match config.get(&path) {
             Some(_) => SettingPlace::Proxy,

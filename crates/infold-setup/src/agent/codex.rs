@@ -21,7 +21,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
         let path = PathStep::keys(&["openai_base_url"]);
         let own = config.get(&path);
         // Another address that is there already was chosen with the login.
-        let is_free = own.is_none_or(|url| url.starts_with(to.base));
+        let is_free = own.is_none_or(|url| to.bases().any(|base| url.starts_with(base)));
         if is_free && has_chatgpt_login(at) {
             return Err(PlanError::Impossible(
                 "Codex is signed in with ChatGPT: it asks ChatGPT where its workspace's backend is, and that is no \

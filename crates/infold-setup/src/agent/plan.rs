@@ -72,7 +72,7 @@ impl Plan {
         let value = format!("{}{suffix}", to.base);
         let fallback = fallback.filter(|url| !url.is_empty());
         let place = match document.get(&path).or(fallback) {
-            Some(before) => NeededUpstream::place(api, &before, to.base, suffix),
+            Some(before) => NeededUpstream::place(api, &before, to, suffix),
             None => Ok(SettingPlace::Home),
         };
         let failed = |problem| PlanError::Upstream {

@@ -1,5 +1,7 @@
 //! Where the proxy sends requests on, because an agent sent them there before.
 
+use super::AgentTarget;
+
 /// Where the requests of an API go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeededUpstream {
@@ -58,15 +60,15 @@ pub(super) enum SettingPlace {
 pub(super) const HOME: &str = "the API's own address";
 
 impl NeededUpstream {
-    /// Tells where an address leads; `base` is the proxy's, `suffix` what the agent's has behind it.
+    /// Tells where an address leads; `to` names the proxy's, `suffix` is what the agent's has behind it.
     pub(super) fn place(
         api: &'static str,
         url: &str,
-        base: &str,
+        to: &AgentTarget<'_>,
         suffix: &str,
     ) -> Result<SettingPlace, UpstreamProblem> {
         let url = url.trim().trim_end_matches('/');
-        if is_proxy(url, base) {
+        if to.bases().any(|base| is_proxy(url, base)) {
             return Ok(SettingPlace::Proxy);
         }
         if HOMES.contains(&without_version(url)) {

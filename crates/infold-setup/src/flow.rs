@@ -19,11 +19,6 @@ pub(crate) fn insert(
 ) -> Around {
     let key = Value::String(key.to_owned());
     let outer = indent(text, map.span.start).to_owned();
-    let outer = if begins_line(text, map.span.start) {
-        outer
-    } else {
-        line_indent(text, map.span.start)
-    };
     let NodeKind::Map(members, _) = &map.kind else {
         return Around::default();
     };
@@ -189,13 +184,6 @@ fn skip_with_hashes(text: &str, mut at: usize) -> usize {
         }
         at = line_stop(text, at);
     }
-}
-
-/// Returns the indentation of the line that a place is on.
-fn line_indent(text: &str, at: usize) -> String {
-    let line = &text[crate::text::line_start(text, at)..at];
-    let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
-    line[..blank].to_owned()
 }
 
 /// Returns what one level of nesting adds to the indentation; two spaces if that is unknown.

@@ -1,5 +1,6 @@
 """Serves a small real model on loopback: llama.cpp's own server, from a package."""
 
+import pathlib
 import sys
 import time
 
@@ -19,6 +20,7 @@ settings.cpuparams_batch.n_threads = 1
 settings.endpoint_slots = True
 settings.endpoint_props = True
 settings.use_jinja = True
+settings.chat_template = pathlib.Path(__file__).with_name("real-model.jinja").read_text()
 settings.warmup = False
 server = xllamacpp.Server(settings)
 print("ready", flush=True)

@@ -1,13 +1,16 @@
 """Has a small real model carry out a task through `infold run` in a small window, and checks loop, context and record.
 
-The model may fail at the task. What must hold: every request fits and is accepted, every call has one result, the view is
-valid, `verify` is clean, and the task ends in a clear state.
+The first process of the task is killed in the middle, another goes on. The model may fail at the task. What must hold:
+every request fits and is accepted, every call has one result and one end, the view is valid, `verify` is clean, and the
+task ends in a clear state.
 """
 
+import collections
 import json
 import pathlib
 import subprocess
 import sys
+import time
 
 infold, work = sys.argv[1], pathlib.Path(sys.argv[2])
 TASK = (
@@ -17,6 +20,7 @@ TASK = (
 RIVERS = ["Rhine 1230", "Danube 2850", "Volga 3530", "Elbe 1090", "Loire 1006"]
 # The model repeats itself: a task that was paused for that goes on where it stands, so often at most.
 MAX_RUNS = 6
+CALLS_BEFORE_KILL = 4
 
 
 def command(*arguments):
@@ -44,10 +48,27 @@ def prepare():
         (notes / f"{name}.txt").write_text(text)
 
 
-def run_until_ended():
-    """Runs the task, and goes on with it as long as it is paused; returns what each run said of its end."""
+def run_until_killed():
+    """Runs the task until some calls have ended, and kills it: nothing of that process is left but its record."""
+    said = work / "killed.log"
+    process = subprocess.Popen([infold, "run", TASK, "--workspace", "files", "--require-calls"], cwd=work,
+                               stdout=said.open("w"), stderr=subprocess.STDOUT)
+    while process.poll() is None:
+        for records in (work / "contexts").glob("*/*/tools.jsonl"):
+            calls = records.read_text().count("\n")
+            if calls >= CALLS_BEFORE_KILL:
+                process.kill()
+                process.wait()
+                print(f"  killed after {calls} calls")
+                return records.parent.name
+        time.sleep(0.05)
+    sys.exit(f"the run ended with {process.returncode} before its {CALLS_BEFORE_KILL} calls: {said.read_text()}")
+
+
+def resume_until_ended(task):
+    """Goes on with the task as long as it is paused; returns what each run said of its end."""
     ends = []
-    arguments = ["run", TASK, "--workspace", "files"]
+    arguments = ["run", "--resume", task]
     while len(ends) < MAX_RUNS:
         done = command("--json", *arguments, "--require-calls")
         said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -77,13 +98,8 @@ def check(task, status):
     statuses = [record["status"] for record in records]
     print(f"  {len(called)} calls, each with one result and one record: {statuses.count('success')} worked, "
           f"{statuses.count('error')} were told why not")
-    if not called:
-        print("  the model wrote no call, though one was required: nothing is shown of calls")
-    names = {}
-    for record in records:
-        names[record["tool"]] = names.get(record["tool"], 0) + 1
-    if names:
-        print("  " + ", ".join(f"{name} {count}" for name, count in sorted(names.items())))
+    names = collections.Counter(record["tool"] for record in records)
+    print("  " + ", ".join(f"{name} {count}" for name, count in sorted(names.items())))
     failures = succeed("log", task, "--json").count('"what":"no reply')
     view = succeed("view", task, "--raw").splitlines()
     print(f"  {len(messages)} messages, {len(view)} in view, {failures} requests without a reply")
@@ -95,7 +111,7 @@ def check(task, status):
 
 
 prepare()
-ends = run_until_ended()
+ends = resume_until_ended(run_until_killed())
 last = ends[-1]
 failures = check(last["uuid"], last["status"])
 answer = work / "files/answer.txt"

@@ -6,7 +6,7 @@ use infold::connect::{self, ConnectError};
 use infold::{Config, Connection, Connector};
 use infold_provider::{CallError, Client, EndpointError, RetryPolicy};
 use infold_wire::ProviderError;
-use infold_wire::provider_error::RefusalCause;
+use infold_wire::provider_error::{RefusalCause, mentions_reply_length};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 
@@ -199,16 +199,4 @@ impl From<CallError> for CliError {
         };
         CliError::provider(&error).hint(hint)
     }
-}
-
-/// Returns whether an error names the parameter for the length of the reply, on any wire.
-fn mentions_reply_length(text: &str) -> bool {
-    let names = [
-        "max_tokens",
-        "max_completion_tokens",
-        "max_output_tokens",
-        "maxOutputTokens",
-        "num_predict",
-    ];
-    names.iter().any(|name| text.contains(name))
 }

@@ -10,7 +10,7 @@ use infold_store::{
     AppendError, DraftError, IncomingError, LogError, OpenError, PushError, RegistryError,
     StepError, TaskError, ToolError,
 };
-use infold_wire::transcript::{DetectError, TranscriptError};
+use infold_wire::transcript::{DetectError, RecordError, TranscriptError};
 
 use crate::output::print_stderr;
 
@@ -358,13 +358,14 @@ impl From<TranscriptError> for CliError {
         CliError::usage(error_chain(&error)).hint(match &error {
             TranscriptError::Detect(DetectError::Empty) => "name the file with the conversation",
             TranscriptError::Detect(_) => "--format FORMAT reads it as that format",
-            TranscriptError::TooLarge { .. } => {
+            TranscriptError::Input(RecordError::TooLarge { .. }) => {
                 "records of this size are not read; nothing was stored"
             }
-            TranscriptError::Record { .. } | TranscriptError::Malformed { .. } => {
+            TranscriptError::Record { .. }
+            | TranscriptError::Input(RecordError::Malformed { .. }) => {
                 "correct that line, or remove it if it is incomplete; nothing was stored"
             }
-            TranscriptError::Read(_) => NOTHING_STORED,
+            TranscriptError::Input(RecordError::Read(_)) => NOTHING_STORED,
         })
     }
 }

@@ -1,8 +1,8 @@
 //! The tool calls of a reply, and which results the model waits for.
 
-use infold_log::{Call as ToolCall, Span};
+use infold_log::Span;
 use infold_store::{RefusalLine, Writer};
-use infold_wire::{Converter, Json, Message, StopReason, Wire};
+use infold_wire::{ClientCall, Json, Message, StopReason};
 use serde_json::json;
 
 use crate::error::CliResult;
@@ -11,9 +11,8 @@ use crate::steps::short;
 
 /// A tool call of a reply.
 pub struct ReplyCall {
-    call: ToolCall,
-    /// The call's arguments as JSON text, possibly incomplete.
-    arguments: String,
+    /// The call; its arguments may be incomplete.
+    call: ClientCall,
     /// The model finished writing it.
     complete: bool,
 }
@@ -21,10 +20,10 @@ pub struct ReplyCall {
 impl ReplyCall {
     /// Returns the call for `--json`.
     pub fn json(&self) -> serde_json::Value {
-        let value = serde_json::from_str(&self.arguments);
+        let value = serde_json::from_str(&self.call.arguments);
         json!({
             "id": self.call.id, "name": self.call.name, "complete": self.complete,
-            "arguments": value.unwrap_or_else(|_| json!(self.arguments)),
+            "arguments": value.unwrap_or_else(|_| json!(self.call.arguments)),
         })
     }
 }
@@ -40,62 +39,31 @@ pub fn waiting_calls(
     if writer.log().state().last_seq() != Some(reply.to()) {
         return Ok(calls);
     }
-    let mut called = Vec::new();
-    // Chat is the wire that has arguments as texts.
-    let mut converter = Converter::new(Wire::Chat);
-    let mut texts = Vec::new();
-    let mut take = |bytes: &[u8]| texts.extend(arguments(bytes));
+    let ended = stop.is_some_and(|stop| *stop != StopReason::Length);
     for seq in reply.seqs() {
         let bytes = writer.log().message(seq)?;
-        if let Ok(message) = Message::parse(&bytes) {
-            called.extend(message.calls());
-        }
         // Bytes that are not a message have no calls.
-        let _ = converter.push(&bytes, &mut take);
-    }
-    converter.finish(&mut take);
-    let mut texts = texts.into_iter();
-    let ended = stop.is_some_and(|stop| *stop != StopReason::Length);
-    calls.extend(called.into_iter().map(|call| {
-        let arguments = texts.next().unwrap_or_default();
-        ReplyCall {
-            complete: ended || Json::parse(arguments.as_bytes()).is_ok(),
+        let Ok(message) = Message::parse(&bytes) else {
+            continue;
+        };
+        calls.extend(ClientCall::all(&message).into_iter().map(|call| ReplyCall {
+            complete: ended || Json::parse(call.arguments.as_bytes()).is_ok(),
             call,
-            arguments,
-        }
-    }));
+        }));
+    }
     Ok(calls)
-}
-
-/// Returns the arguments of the calls of a chat message, in order.
-fn arguments(message: &[u8]) -> Vec<String> {
-    let Ok(json) = Json::parse(message) else {
-        return Vec::new();
-    };
-    let texts = json.get("tool_calls").into_iter().flat_map(Json::elements);
-    let texts = texts.map(|call| {
-        let [function, custom] = call.pick(["function", "custom"]);
-        let inner = function.and_then(|inner| inner.get("arguments"));
-        let inner = inner.or_else(|| custom?.get("input"));
-        match inner.map(|inner| (inner.text(), inner)) {
-            Some((Some(text), _)) => text.into_owned(),
-            Some((None, inner)) => String::from_utf8_lossy(inner.bytes()).into_owned(),
-            None => String::new(),
-        }
-    });
-    texts.collect()
 }
 
 /// Prints which results the model waits for.
 pub fn print_waiting(calls: &[ReplyCall], task: &str) {
     let name = |call: &ReplyCall| call.call.name.clone();
     let (complete, cut): (Vec<_>, Vec<_>) = calls.iter().partition(|call| call.complete);
-    for name in cut.into_iter().filter_map(name) {
+    for name in cut.into_iter().map(name) {
         let text =
             format!("the call of {name} was cut off: do not run it; push a result that says so");
         say(false, text);
     }
-    let names: Vec<String> = complete.into_iter().filter_map(name).collect();
+    let names: Vec<String> = complete.into_iter().map(name).collect();
     if !names.is_empty() {
         let (names, task) = (names.join(", "), short(task));
         let next = format!("`infold task push {task}`, then `infold ask {task}`");

@@ -16,9 +16,8 @@ use std::sync::{Arc, Mutex};
 
 use infold::{Config, Connector, ManageError};
 use infold_log::Size;
-use infold_store::{
-    AppendError, Contexts, LogError, RegistryError, StepError, TaskError, Writer, is_prompt,
-};
+use infold_store::{AppendError, Contexts, LogError, RegistryError, StepError, TaskError, Writer};
+use infold_wire::envelope::is_prompt;
 use infold_wire::redact::redact_data;
 use infold_wire::request::blank_credentials;
 use infold_wire::tokens::{Encoding, count};
@@ -397,7 +396,7 @@ impl Core {
         }
         for (name, bytes) in &mut members {
             // Prompts are recorded unchanged.
-            if !is_prompt(name.as_bytes()) {
+            if !is_prompt(name) {
                 // The name counts too: a member of the request itself may be a credential.
                 let name = infold_wire::quote(name);
                 let whole =
@@ -437,9 +436,8 @@ impl Core {
             let found = found.filter(|_| is_distinct || text == session);
             found.map(|(at, found)| at..at + found.len()).collect()
         };
-        let is_parameter = |name: &str| {
-            !is_prompt(name.as_bytes()) && !matches!(name, "model" | "tools" | "tool_choice")
-        };
+        let is_parameter =
+            |name: &str| !is_prompt(name) && !matches!(name, "model" | "tools" | "tool_choice");
         for (_, bytes) in members.iter_mut().filter(|(name, _)| is_parameter(name)) {
             let redacted = redact_data(bytes, stored.text(), &mut find);
             if let Ok(Some(redacted)) = redacted.map(|redacted| redacted.bytes) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use infold_store::Key;
 use infold_wire::Wire;
 use infold_wire::digest::{self, Digest};
-use infold_wire::envelope::{Envelope, EnvelopeParser};
+use infold_wire::envelope::{Envelope, EnvelopeParser, is_prompt};
 use infold_wire::request_options::RequestOptions;
 
 use crate::request_cache::DigestCache;
@@ -314,14 +314,8 @@ impl ParsedRequest {
 
     /// Returns the places of instructions and tools, whose tokens count beside the messages.
     pub fn frame_ranges(&self) -> impl Iterator<Item = &Range<u64>> {
-        let counts = |name: &str| {
-            matches!(
-                name,
-                "system" | "systemInstruction" | "system_instruction" | "instructions" | "tools"
-            )
-        };
         let members = self.envelope.members.iter();
-        let members = members.filter(move |(name, _)| counts(name));
+        let members = members.filter(|(name, _)| is_prompt(name) || name == "tools");
         let leading = &self.envelope.messages[..self.envelope.leading];
         members.map(|(_, range)| range).chain(leading)
     }

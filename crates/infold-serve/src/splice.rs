@@ -8,6 +8,7 @@ use infold::layers::shows_context;
 use infold_log::{EventId, Role, Seq, Shown, Shows, Span, View};
 use infold_store::{Log, Quirks, What};
 use infold_wire::digest::Digest;
+use infold_wire::envelope::is_stored_conversation;
 use infold_wire::lookup::{LookupOffer, splice_lookups};
 use infold_wire::{
     Alternation, Json, Message, PartKind, Wire, render_round, render_stand_in, render_text,
@@ -404,7 +405,7 @@ pub(crate) fn splice_full(
     };
     for (name, range) in &parsed.envelope.members {
         match name.as_str() {
-            "previous_response_id" | "conversation" => {}
+            name if is_stored_conversation(name) => {}
             "tools" if offer.is_some() => {}
             name if added.is_some_and(|(added, _)| added == name) => {}
             name => match additions.tools.and_then(|tools| tools.member(name)) {

@@ -14,7 +14,7 @@ use infold_tools::{OfferedTool, Policy, ShownTools, Situation, Validators};
 use infold_wire::lookup::CallJudge;
 use infold_wire::provider_error::ClientError;
 use infold_wire::tool_list::EditedTools;
-use infold_wire::tools::{ToolChoice, write_tool_choice};
+use infold_wire::tools::{PLACEHOLDER_TOOL_NAME, PLACEHOLDER_TOOLS, ToolChoice, write_tool_choice};
 use infold_wire::{Json, Wire};
 use quick_cache::sync::Cache;
 
@@ -68,10 +68,6 @@ struct MemberEdit {
     skipped: usize,
 }
 
-/// A placeholder if no tool is left: Anthropic refuses a conversation with calls but without tools.
-const PLACEHOLDER_NAME: &str = "no_tool";
-const PLACEHOLDER: &str = r#"[{"name":"no_tool","description":"No tool may be called now.","input_schema":{"type":"object","properties":{}}}]"#;
-
 impl ToolPolicy {
     pub fn new(policy: Arc<Policy>) -> ToolPolicy {
         ToolPolicy {
@@ -96,7 +92,7 @@ impl ToolPolicy {
             &tools,
             &projection,
         );
-        shown.hide(PLACEHOLDER_NAME, "it does nothing");
+        shown.hide(PLACEHOLDER_TOOL_NAME, "it does nothing");
         let edited = match json {
             Some(json) if !tools.is_empty() => projection.apply(json),
             _ => EditedTools::Unchanged,
@@ -322,7 +318,7 @@ impl RequestMembers<'_> {
                 }
             }
             EditedTools::Empty if wire == Wire::Anthropic => {
-                edits.set("tools", self.range("tools"), PLACEHOLDER.into());
+                edits.set("tools", self.range("tools"), PLACEHOLDER_TOOLS.into());
                 let none = write_tool_choice(ToolChoice::None, wire).into_bytes();
                 match (self.range(choice_name), self.range("tools")) {
                     (None, Some(tools)) => edits.add(choice_name, tools.end, &none),

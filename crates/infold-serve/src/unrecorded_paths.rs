@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Method};
-use infold_wire::{Json, JsonKind};
+use infold_wire::Json;
+use infold_wire::envelope::has_messages;
 use tokio::task::spawn_blocking;
 
 use crate::IncomingBody;
@@ -106,10 +107,5 @@ fn is_call(headers: &HeaderMap, body: &IncomingBody) -> bool {
     if reader.read_to_end(&mut plain).is_err() {
         return false;
     }
-    let Ok(json) = Json::parse(&plain) else {
-        return false;
-    };
-    let [messages, input, contents] = json.pick(["messages", "input", "contents"]);
-    let list = |json: Option<Json<'_>>| json.is_some_and(|json| json.kind() == JsonKind::Array);
-    list(messages) || list(contents) || input.is_some_and(|input| !input.is_null())
+    Json::parse(&plain).is_ok_and(has_messages)
 }

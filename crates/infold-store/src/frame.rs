@@ -34,18 +34,6 @@ pub struct Frame {
 
 const NAME: &str = "frames.jsonl";
 
-/// Returns whether a member of a request is said to the model: a system prompt, or the messages before the first turn.
-pub fn is_prompt(name: &[u8]) -> bool {
-    let prompts: [&[u8]; 5] = [
-        b"messages",
-        b"system",
-        b"instructions",
-        b"systemInstruction",
-        b"system_instruction",
-    ];
-    prompts.contains(&name)
-}
-
 impl Log {
     /// Returns the frame of the last request, if this task has one.
     pub fn last_frame(&self) -> Result<Option<Frame>, LogError> {

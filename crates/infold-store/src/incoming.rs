@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use infold_wire::transcript::{InputChunk, RecordError, RecordReader, RecordToken};
 use infold_wire::{Message, MessageError};
 
 use crate::MAX_MESSAGE;
@@ -10,18 +11,7 @@ use crate::MAX_MESSAGE;
 ///
 /// Reads a piece at a time and holds one message at a time.
 pub struct Incoming<R> {
-    input: R,
-    form: Option<InputForm>,
-    line: u64,
-    count: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum InputForm {
-    Lines,
-    Array,
-    /// The array has been closed.
-    Over,
+    records: RecordReader<R>,
 }
 
 /// Why the input is not messages, and where.
@@ -65,164 +55,42 @@ impl<R: BufRead> Incoming<R> {
     /// Reads messages from `input`.
     pub fn new(input: R) -> Incoming<R> {
         Incoming {
-            input,
-            form: None,
-            line: 1,
-            count: 0,
+            records: RecordReader::lines_or_array(input, MAX_MESSAGE),
         }
     }
 
     /// Returns the next message, checked to be one; none at the end.
     pub fn next_message(&mut self) -> Result<Option<Vec<u8>>, IncomingError> {
-        let form = match self.form {
-            Some(form) => form,
-            None => self.detect()?,
-        };
-        let (line, text) = match form {
-            InputForm::Lines => self.next_line()?,
-            InputForm::Array => self.next_element()?,
-            InputForm::Over => return Ok(None),
-        };
-        let Some(text) = text else { return Ok(None) };
-        let count = self.count;
-        match Message::parse(&text) {
-            Ok(_) => Ok(Some(text)),
-            Err(reason) => Err(IncomingError::NotAMessage {
-                line,
-                count,
-                reason,
-            }),
-        }
-    }
-    fn detect(&mut self) -> Result<InputForm, IncomingError> {
-        // A byte order mark is not part of the text.
-        if self.input.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
-            self.input.consume(3);
-        }
-        let form = match self.peek()? {
-            Some(b'[') => {
-                self.input.consume(1);
-                InputForm::Array
-            }
-            _ => InputForm::Lines,
-        };
-        self.form = Some(form);
-        Ok(form)
-    }
-
-    /// The next byte that is not white space.
-    fn peek(&mut self) -> Result<Option<u8>, IncomingError> {
         loop {
-            let buffer = self.input.fill_buf()?;
-            let Some(&byte) = buffer.first() else {
+            let chunk = self.records.next_chunk();
+            let count = self.records.count();
+            let chunk = chunk.map_err(|error| match error {
+                RecordError::TooLarge { line } => IncomingError::TooLarge { line, count },
+                RecordError::Malformed { line, what } => IncomingError::Array { line, what },
+                RecordError::Read(error) => IncomingError::Read(error),
+            })?;
+            let Some(InputChunk {
+                mut raw,
+                token,
+                line,
+            }) = chunk
+            else {
                 return Ok(None);
             };
-            match byte {
-                b'\n' => self.line += 1,
-                b' ' | b'\t' | b'\r' => {}
-                other => return Ok(Some(other)),
-            }
-            self.input.consume(1);
+            let RecordToken::Record(range) = token else {
+                continue;
+            };
+            raw.truncate(range.end);
+            raw.drain(..range.start);
+            return match Message::parse(&raw) {
+                Ok(_) => Ok(Some(raw)),
+                Err(reason) => Err(IncomingError::NotAMessage {
+                    line,
+                    count,
+                    reason,
+                }),
+            };
         }
-    }
-
-    fn next_line(&mut self) -> Result<(u64, Option<Vec<u8>>), IncomingError> {
-        if self.peek()?.is_none() {
-            return Ok((self.line, None));
-        }
-        let line = self.line;
-        self.count += 1;
-        let mut text = Vec::new();
-        loop {
-            let buffer = self.input.fill_buf()?;
-            let end = memchr::memchr(b'\n', buffer);
-            let taken = end.unwrap_or(buffer.len());
-            text.extend_from_slice(&buffer[..taken]);
-            let done = buffer.is_empty() || end.is_some();
-            self.input.consume(taken + usize::from(end.is_some()));
-            self.check_size(line, text.len())?;
-            if done {
-                self.line += u64::from(end.is_some());
-                return Ok((line, Some(text)));
-            }
-        }
-    }
-
-    fn next_element(&mut self) -> Result<(u64, Option<Vec<u8>>), IncomingError> {
-        let wrong = |line, what| Err(IncomingError::Array { line, what });
-        match self.peek()? {
-            Some(b']') => {
-                self.input.consume(1);
-                self.form = Some(InputForm::Over);
-                return match self.peek()? {
-                    Some(_) => wrong(self.line, "something follows the closing bracket"),
-                    None => Ok((self.line, None)),
-                };
-            }
-            Some(b',') if self.count > 0 => self.input.consume(1),
-            Some(_) if self.count == 0 => {}
-            Some(_) => return wrong(self.line, "a comma is missing between two messages"),
-            None => return wrong(self.line, "the array is not closed"),
-        }
-        if matches!(self.peek()?, None | Some(b']' | b',')) {
-            return wrong(self.line, "a message is missing after a comma");
-        }
-        self.count += 1;
-        let (line, text) = (self.line, self.element()?);
-        Ok((line, Some(text)))
-    }
-
-    /// Reads to the bracket that ends an element, or up to the comma after one without brackets.
-    fn element(&mut self) -> Result<Vec<u8>, IncomingError> {
-        let start = self.line;
-        let mut text = Vec::new();
-        let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
-        loop {
-            let buffer = self.input.fill_buf()?;
-            if buffer.is_empty() {
-                let what = "the array is not closed";
-                return Err(IncomingError::Array { line: start, what });
-            }
-            let mut taken = 0;
-            let mut done = false;
-            for &byte in buffer {
-                match byte {
-                    _ if escaped => escaped = false,
-                    b'\\' if quoted => escaped = true,
-                    b'"' => quoted = !quoted,
-                    _ if quoted => {}
-                    b',' | b']' | b'}' if depth == 0 => {
-                        done = true;
-                        break;
-                    }
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' => {
-                        depth -= 1;
-                        done = depth == 0;
-                    }
-                    _ => {}
-                }
-                self.line += u64::from(byte == b'\n');
-                taken += 1;
-                if done {
-                    break;
-                }
-            }
-            text.extend_from_slice(&buffer[..taken]);
-            self.input.consume(taken);
-            self.check_size(start, text.len())?;
-            if done {
-                return Ok(text);
-            }
-        }
-    }
-
-    fn check_size(&self, line: u64, size: usize) -> Result<(), IncomingError> {
-        if size > MAX_MESSAGE {
-            let count = self.count;
-            return Err(IncomingError::TooLarge { line, count });
-        }
-        Ok(())
     }
 }
 

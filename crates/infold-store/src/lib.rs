@@ -89,7 +89,7 @@ pub use event::{
     RefusalLine, RestoreLine, StateAuthor, StateLine, ToolsShownLine, Usage, What,
 };
 pub use file::Access;
-pub use frame::{Frame, is_prompt};
+pub use frame::Frame;
 pub use imported::{Imported, ImportedPiece};
 pub use incoming::{Incoming, IncomingError};
 pub use lock::{Claim, Holder, host};
@@ -120,5 +120,5 @@ pub use verify::Problem;
 pub use working_file::{Working, WorkingFile};
 pub use writer::{
     AppendError, Durability, MAX_MESSAGE, OpenError, Restoration, ToolError, Trigger, Writer,
-    heading, heading_for, marker, stand_in_tokens,
+    stand_in_tokens,
 };

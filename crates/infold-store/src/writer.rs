@@ -26,9 +26,7 @@ use crate::unsynced::Rooted;
 use crate::{Log, LogError, time, tool_use};
 pub use error::{AppendError, OpenError, ToolError};
 pub use files::Restoration;
-pub(crate) use steps::heading_start;
-pub(crate) use steps::mask_text;
-pub use steps::{Trigger, heading, heading_for, marker, stand_in_tokens};
+pub use steps::{Trigger, stand_in_tokens};
 
 /// When writes are synced to the disk.
 ///

@@ -15,7 +15,7 @@ mod parser;
 
 use std::ops::Range;
 
-use crate::Wire;
+use crate::{Json, JsonKind, Wire};
 
 pub use parser::EnvelopeParser;
 use parser::MAX_DEPTH;
@@ -99,6 +99,31 @@ pub fn list_name(wire: Wire) -> &'static str {
         Wire::Responses => "input",
         Wire::Gemini => "contents",
     }
+}
+
+/// Returns whether a member of a request is a prompt: a system prompt, or the messages before the first turn.
+pub fn is_prompt(name: &str) -> bool {
+    matches!(
+        name,
+        "messages" | "system" | "instructions" | "systemInstruction" | "system_instruction"
+    )
+}
+
+/// Returns whether a member of a request names tools.
+pub fn is_about_tools(name: &str) -> bool {
+    matches!(name, "tools" | "tool_choice" | "toolConfig" | "tool_config")
+}
+
+/// Returns whether a member of a request refers to a conversation that the provider stores.
+pub fn is_stored_conversation(name: &str) -> bool {
+    matches!(name, "previous_response_id" | "conversation")
+}
+
+/// Returns whether a request, on any wire, carries messages.
+pub fn has_messages(request: Json<'_>) -> bool {
+    let [messages, input, contents] = request.pick(["messages", "input", "contents"]);
+    let is_list = |json: Option<Json<'_>>| json.is_some_and(|json| json.kind() == JsonKind::Array);
+    is_list(messages) || is_list(contents) || input.is_some_and(|input| !input.is_null())
 }
 
 #[cfg(test)]

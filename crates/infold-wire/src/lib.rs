@@ -16,10 +16,12 @@
 mod wire;
 mod brackets;
 mod scan;
+mod value_end;
 mod json;
 mod edits;
 mod message;
 mod render;
+pub mod stand_in;
 mod alternate;
 mod excerpt;
 mod plain_text;

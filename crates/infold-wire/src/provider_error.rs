@@ -117,6 +117,18 @@ pub fn error_message(body: &[u8]) -> Option<String> {
     (!body.is_html() && !body.message.is_empty()).then_some(body.message)
 }
 
+/// Returns whether an error names the parameter for the length of the reply, on any wire.
+pub fn mentions_reply_length(text: &str) -> bool {
+    let names = [
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "maxOutputTokens",
+        "num_predict",
+    ];
+    names.iter().any(|name| text.contains(name))
+}
+
 /// Returns whether a client of this wire recognises an overflow by this error body, so
 /// that it need not be rephrased.
 ///

@@ -19,6 +19,12 @@ pub enum ToolChoice {
     Named(String),
 }
 
+/// The name of the tool in [`PLACEHOLDER_TOOLS`].
+pub const PLACEHOLDER_TOOL_NAME: &str = "no_tool";
+
+/// The value of `tools` if no tool is left: Anthropic refuses a conversation with calls but without tools.
+pub const PLACEHOLDER_TOOLS: &str = r#"[{"name":"no_tool","description":"No tool may be called now.","input_schema":{"type":"object","properties":{}}}]"#;
+
 /// The reason that tools cannot be sent on a wire.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {

@@ -25,7 +25,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub(crate) mod value_end;
 mod time;
 mod record_reader;
 mod detect;
@@ -53,13 +52,14 @@ use infold_log::{Cause, Role, Span};
 use crate::neutral;
 
 pub use detect::{DetectError, detect};
-pub use record_reader::{MAX_RECORD_BYTES, TranscriptLayout};
+pub use record_reader::{
+    InputChunk, MAX_RECORD_BYTES, RecordError, RecordReader, RecordToken, TranscriptLayout,
+};
 pub use roo::{Slot, fold as tag_fold, slots};
 pub use session::AgentSession;
 pub use writer::{ReadOnlyFormat, TranscriptWriter};
 
 use format_reader::{FormatReader, ReaderOutput, reader_of};
-use record_reader::{InputChunk, RecordReader, RecordToken};
 
 /// The formats of transcripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -233,23 +233,9 @@ pub enum TranscriptError {
         /// The defect.
         reason: String,
     },
-    /// A record is too large to be one.
-    #[error("line {line}: a record of more than {} MiB", MAX_RECORD_BYTES >> 20)]
-    TooLarge {
-        /// The line on which it starts, counted from one.
-        line: u64,
-    },
-    /// The JSON around the records is broken.
-    #[error("line {line}: {what}")]
-    Malformed {
-        /// The line, counted from one.
-        line: u64,
-        /// The defect.
-        what: &'static str,
-    },
-    /// The file could not be read.
-    #[error("the input could not be read")]
-    Read(#[from] std::io::Error),
+    /// The input could not be split into records.
+    #[error(transparent)]
+    Input(#[from] RecordError),
 }
 
 /// Reads a transcript.

@@ -3,9 +3,8 @@
 use infold_log::plan::{self, FloorSize, Keep};
 use infold_log::steer::Cover;
 use infold_log::{Cause, Role, Seq, Source, Span, View, steer};
-use infold_store::{
-    Log, LogError, Usage, Working, WorkingFile, Writer, heading_for, stand_in_tokens,
-};
+use infold_store::{Log, LogError, Usage, Working, WorkingFile, Writer, stand_in_tokens};
+use infold_wire::stand_in::summary_heading;
 use infold_wire::{Message, TypedTextFilter, append_words};
 
 use super::fold_source::FoldSource;
@@ -277,7 +276,7 @@ impl Pass<'_> {
     /// Returns the heading of a summary, which names the tool that the request offers.
     fn heading(&self, folded: &FoldSource) -> String {
         let tool = self.aim.recall_tool.as_deref();
-        heading_for(folded.cover.span, folded.cover.messages, tool)
+        summary_heading(folded.cover.span, folded.cover.messages, tool)
     }
 
     /// Composes the stand-in of a summary; refuses an empty one, or one that would not make the view smaller.
@@ -378,7 +377,7 @@ impl Draft {
     /// Returns the same fold with another text.
     pub fn with_summary(mut self, text: &str, aim: &Aim) -> Draft {
         let tool = aim.recall_tool.as_deref();
-        let heading = heading_for(self.cover.span, self.cover.messages, tool);
+        let heading = summary_heading(self.cover.span, self.cover.messages, tool);
         self.stand_in = aim.strategy.stand_in.compose(&heading, text.trim(), "");
         self.enters = stand_in_tokens(&self.stand_in);
         self

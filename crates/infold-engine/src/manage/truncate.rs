@@ -1,7 +1,7 @@
 //! Hides the oldest rounds behind a marker.
 
 use infold_log::{Cause, Role, Span, View, plan};
-use infold_store::marker;
+use infold_wire::stand_in::window_marker;
 
 use super::{Executor, MARKER_TOKENS, ManageError, Pass};
 use crate::PassAction;
@@ -21,7 +21,10 @@ impl Pass<'_> {
         let mut hidden = 0;
         let mut span: Option<Span> = None;
         for cover in covers {
-            let stand_in = vec![(Role::User, marker(&cover, aim.recall_tool.as_deref()))];
+            let stand_in = vec![(
+                Role::User,
+                window_marker(cover.span, cover.messages, aim.recall_tool.as_deref()),
+            )];
             folds.extend(executor.fold(Cause::Window, &cover, self.aim.trigger, stand_in)?);
             hidden += cover.messages;
             let from = span.map_or(cover.span.from(), |span| span.from().min(cover.span.from()));

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use infold_wire::envelope::{is_about_tools, is_prompt};
 use infold_wire::redact::{FindMatches, RedactedMatches, redact_data, redact_json};
 use infold_wire::{Json, JsonError, JsonKind};
 
-use super::{NAME, each, is_prompt};
+use super::{NAME, each};
 use crate::event::{Extent, each_redaction};
 use crate::file::{Access, Growing};
 use crate::log::continued_by;
@@ -38,7 +39,7 @@ pub(crate) fn redact_member(
         Json::parse(value)?.kind(),
         JsonKind::Object | JsonKind::Array
     );
-    if is_object && !has_names(name.as_bytes()) {
+    if is_object && !has_names(name) {
         redact_data(value, marker, find)
     } else {
         redact_json(value, marker, find)
@@ -46,9 +47,8 @@ pub(crate) fn redact_member(
 }
 
 /// Returns whether a member names tools, or holds messages.
-pub(crate) fn has_names(name: &[u8]) -> bool {
-    let tools: [&[u8]; 4] = [b"tools", b"tool_choice", b"toolConfig", b"tool_config"];
-    is_prompt(name) || tools.contains(&name)
+pub(crate) fn has_names(name: &str) -> bool {
+    is_prompt(name) || is_about_tools(name)
 }
 
 /// The redacted members and texts of a task and of those that it continues.

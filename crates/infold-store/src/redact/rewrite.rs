@@ -5,6 +5,7 @@ use std::path::Path;
 
 use infold_log::Seq;
 use infold_wire::redact::{redact_json, redact_matches, redact_message};
+use infold_wire::stand_in::{is_window_marker, mask_text, summary_heading_start};
 use infold_wire::{Json, Message, digest, render_stub, tokens};
 
 use super::forms::{FormCollector, KnownTexts};
@@ -19,8 +20,6 @@ use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::redacted_values::FoundValues;
 use crate::stored::{self, Marks};
-use crate::writer::heading_start;
-use crate::writer::mask_text;
 use crate::{Contexts, EventLine, Log, LogError, TaskError, What, file, stand_in_tokens, time};
 
 /// The prefix of each line of an excerpt that quotes a message.
@@ -376,12 +375,9 @@ impl<'a> Rewrite<'a> {
 
     fn fold(&self, mut fold: FoldLine, text: &mut TextRedactor<'_>) -> FoldLine {
         // The heading of a summary and a marker are generated, not part of the conversation.
-        let begins = heading_start(fold.span, fold.messages);
-        let is_ours = |said: &str| {
-            said.starts_with('[') && said.contains("earlier messages are hidden to fit the window")
-        };
+        let begins = summary_heading_start(fold.span, fold.messages);
         for (_, said) in &mut fold.stand_in {
-            if self.extent == Extent::Whole && is_ours(said) {
+            if self.extent == Extent::Whole && is_window_marker(said) {
                 continue;
             }
             let has_heading = self.extent == Extent::Whole && said.starts_with(&begins);
@@ -451,7 +447,7 @@ impl<'a> Rewrite<'a> {
             })?;
             let hidden = tokens::part(&message, &part.range);
             // A stub may hold a piece of a match, cut where nothing would find it.
-            let stub = mask_text(mask.seq, hidden);
+            let stub = mask_text(mask.seq, hidden, None);
             mask.original_tokens = hidden;
             mask.tokens = tokens::count(tokens::Encoding::O200k, &stub);
             mask.stub = render_stub(&message, &part, &stub);

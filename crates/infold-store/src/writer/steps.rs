@@ -3,6 +3,7 @@
 use infold_log::steer::{self, Cover, Refused, Side, Target};
 use infold_log::{Cause, Event, EventId, Pin, Pinned, Role, Seq, Span, plan};
 use infold_wire::lookup::PendingResult;
+use infold_wire::stand_in::{clip_text, mask_text, summary_heading, window_marker};
 use infold_wire::tokens::{self, Encoding};
 use infold_wire::{
     Message, Part, PartKind, Wire, append_text, clip_result, part_text, render_stub,
@@ -44,7 +45,10 @@ impl Writer {
     /// Folds the rounds of a span behind a summary.
     pub fn condense(&mut self, asked: Span, text: &str) -> Result<(EventId, Cover), StepError> {
         let cover = steer::cover(self.log.state(), asked, &self.log)?;
-        let text = format!("{}\n\n{text}", heading(cover.span, cover.messages));
+        let text = format!(
+            "{}\n\n{text}",
+            summary_heading(cover.span, cover.messages, None)
+        );
         let stand_in = vec![(Role::User, text)];
         let id = self.fold(Cause::Summary, &cover, Trigger::Manual, stand_in)?;
         Ok((id, cover))
@@ -53,14 +57,14 @@ impl Writer {
     /// Hides the oldest rounds, about `fraction` of those visible, behind a marker.
     pub fn truncate(&mut self, fraction: f64) -> Result<(EventId, Cover), StepError> {
         let cover = steer::oldest(self.log.state(), fraction, &self.log)?;
-        let marker = vec![(Role::User, marker(&cover, None))];
+        let marker = vec![(Role::User, window_marker(cover.span, cover.messages, None))];
         let id = self.fold(Cause::Window, &cover, Trigger::Manual, marker)?;
         Ok((id, cover))
     }
 
     /// Shows a part of a message, a tool result or an image, as a stub.
     pub fn mask(&mut self, seq: Seq, part: u32) -> Result<EventId, StepError> {
-        self.mask_as(seq, part, |_, _, hidden| mask_text(seq, hidden))
+        self.mask_as(seq, part, |_, _, hidden| mask_text(seq, hidden, None))
     }
 
     /// Shows a tool result as a stub that also contains the output of `about` for its text.
@@ -76,7 +80,7 @@ impl Writer {
                 PartKind::Result => about(&part_text(message, found)),
                 PartKind::Image | PartKind::Other => String::new(),
             };
-            stub_text(seq, hidden, tool.as_deref()) + &about
+            mask_text(seq, hidden, tool.as_deref()) + &about
         })
     }
 
@@ -85,13 +89,7 @@ impl Writer {
         let tool = self.recall_tool.clone();
         self.mask_as(seq, part, |message, found, hidden| {
             let left = hidden.saturating_sub(keep);
-            let place = match &tool {
-                Some(tool) => format!("the tool `{tool}` shows all of message {seq}"),
-                None => format!("message {seq} keeps all of it"),
-            };
-            let between = format!(
-                "[… about {left} of {hidden} tokens left out to fit the window; nothing is lost, and {place} …]"
-            );
+            let between = clip_text(seq, hidden, left, tool.as_deref());
             clip_result(message, found, keep, &between)
         })
     }
@@ -354,49 +352,6 @@ impl Writer {
         let ended = record.map(|record| self.step(What::Manage(record)));
         self.pass = None;
         ended.transpose().map(|_| ())
-    }
-}
-
-/// Returns the heading of a summary for readers that cannot open the folded messages.
-pub fn heading(span: Span, messages: u64) -> String {
-    heading_for(span, messages, None)
-}
-
-/// Returns the heading of a summary; the tool is one that its reader can open hidden messages with.
-pub fn heading_for(span: Span, messages: u64, tool: Option<&str>) -> String {
-    let (start, place) = (heading_start(span, messages), place_of(span, tool));
-    format!("{start}: {place})]")
-}
-
-/// How every heading of a summary begins, whatever its reader can open.
-pub(crate) fn heading_start(span: Span, messages: u64) -> String {
-    format!("[Summary of messages {span} ({messages} folded away; nothing is lost")
-}
-
-/// Says in a view that a part of a message is masked.
-pub(crate) fn mask_text(seq: Seq, hidden: u64) -> String {
-    stub_text(seq, hidden, None)
-}
-
-fn stub_text(seq: Seq, hidden: u64, tool: Option<&str>) -> String {
-    let place = match tool {
-        Some(tool) => format!("the tool `{tool}` shows message {seq}"),
-        None => format!("message {seq} keeps them"),
-    };
-    format!("[{hidden} tokens folded away; nothing is lost, and {place}]")
-}
-
-/// Says in a view that messages are hidden; the tool is one that its reader can open them with.
-pub fn marker(cover: &Cover, tool: Option<&str>) -> String {
-    let (messages, place) = (cover.messages, place_of(cover.span, tool));
-    format!("[{messages} earlier messages are hidden to fit the window; nothing is lost: {place}]")
-}
-
-/// Says where hidden messages are: how the reader opens them, if it can.
-fn place_of(span: Span, tool: Option<&str>) -> String {
-    match tool {
-        Some(tool) => format!("the tool `{tool}` shows {span} in full"),
-        None => format!("the log keeps {span} word for word"),
     }
 }
 

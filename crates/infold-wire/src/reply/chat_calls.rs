@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::growing_json::{text_of, token_count};
+use crate::value_end::ValueEnd;
 use crate::{Json, JsonKind};
 
 /// The calls of a chat so far. The place of a call is the number of calls before it.
@@ -113,9 +114,8 @@ impl<'a> PieceOfCall<'a> {
 /// Whether streamed arguments are a complete object.
 #[derive(Debug, Default)]
 struct ArgumentsEnd {
-    depth: usize,
-    is_in_string: bool,
-    is_escaped: bool,
+    value_end: ValueEnd,
+    has_begun: bool,
     is_over: bool,
 }
 
@@ -126,19 +126,12 @@ impl ArgumentsEnd {
             self.is_over = true;
             return;
         };
-        for byte in text.bytes() {
-            match byte {
-                _ if self.is_escaped => self.is_escaped = false,
-                b'\\' if self.is_in_string => self.is_escaped = true,
-                b'"' => self.is_in_string = !self.is_in_string,
-                _ if self.is_in_string => {}
-                b'{' | b'[' => self.depth += 1,
-                b'}' | b']' => {
-                    self.depth = self.depth.saturating_sub(1);
-                    self.is_over |= self.depth == 0;
-                }
-                _ => {}
-            }
-        }
+        let text = if self.has_begun {
+            &text
+        } else {
+            text.trim_start_matches(|char| char != '{' && char != '[')
+        };
+        self.has_begun |= !text.is_empty();
+        self.is_over |= self.value_end.feed(text.as_bytes()).is_some();
     }
 }

@@ -1,6 +1,7 @@
 //! Builds JSON strings whose chunks come one by one, and the objects that hold them.
 
 use super::ReplyDelta;
+use crate::scan::ends_in_escape;
 use crate::{Json, JsonKind, quote};
 
 /// Called with each delta as it arrives.
@@ -106,8 +107,7 @@ fn ends_in_half(inner: &[u8]) -> bool {
     let [slash, letter, first, second, ..] = *last;
     let is_half =
         [slash, letter] == *b"\\u" && b"dD".contains(&first) && b"89abAB".contains(&second);
-    let slashes = before.iter().rev().take_while(|byte| **byte == b'\\');
-    is_half && slashes.count() % 2 == 0
+    is_half && !ends_in_escape(before)
 }
 
 /// Returns the text of a string that holds JSON. A lone surrogate in it becomes an escape of that JSON.

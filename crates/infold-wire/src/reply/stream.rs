@@ -6,7 +6,7 @@
 use memchr::memchr2;
 
 use super::ReplyError;
-use crate::transcript::value_end::ValueEnd;
+use crate::value_end::ValueEnd;
 
 /// The maximum size of one event.
 pub const MAX_EVENT_BYTES: usize = 64 << 20;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memrchr};
 
+use crate::scan::decode_escape;
 use crate::{Json, JsonKind};
 
 /// The most bytes that a cut is moved to keep a word whole.
@@ -68,45 +69,19 @@ fn decode(piece: &[u8]) -> Cow<'_, str> {
     let mut rest = piece;
     while let Some(at) = memchr(b'\\', rest) {
         out.extend_from_slice(&rest[..at]);
-        let escaped = rest.get(at + 1).copied();
-        rest = rest.get(at + 2..).unwrap_or_default();
-        match escaped {
-            Some(b'n') => out.push(b'\n'),
-            Some(b't') => out.push(b'\t'),
-            Some(b'r') => out.push(b'\r'),
-            Some(b'b' | b'f') => out.push(b' '),
-            Some(b'u') => rest = unicode(rest, &mut out),
-            Some(byte) => out.push(byte),
-            None => {}
-        }
+        let Some((length, decoded)) = decode_escape(&rest[at..]) else {
+            rest = &[];
+            break;
+        };
+        let decoded = decoded.unwrap_or(char::REPLACEMENT_CHARACTER);
+        out.extend_from_slice(decoded.encode_utf8(&mut [0; 4]).as_bytes());
+        rest = &rest[at + length..];
     }
     out.extend_from_slice(rest);
     Cow::Owned(match String::from_utf8(out) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     })
-}
-
-/// Decodes the digits after `\u`, the second half of a pair too, and returns the rest.
-fn unicode<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
-    let unit = |bytes: &[u8]| {
-        let digits = std::str::from_utf8(bytes.get(..4)?).ok()?;
-        u16::from_str_radix(digits, 16).ok()
-    };
-    let Some(first) = unit(rest) else {
-        return &[];
-    };
-    let mut rest = &rest[4..];
-    let mut units = vec![first];
-    if (0xd800..0xdc00).contains(&first)
-        && rest.starts_with(b"\\u")
-        && let Some(second) = unit(&rest[2..]).filter(|unit| (0xdc00..0xe000).contains(unit))
-    {
-        units.push(second);
-        rest = &rest[6..];
-    }
-    out.extend_from_slice(String::from_utf16_lossy(&units).as_bytes());
-    rest
 }
 
 #[cfg(test)]

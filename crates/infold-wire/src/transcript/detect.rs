@@ -1,9 +1,9 @@
 //! Recognises the format of a transcript.
 
 use super::record_reader::{LISTS, TranscriptLayout};
-use super::value_end::ValueEnd;
 use super::{TranscriptFormat, format_names};
 use crate::scan::{skip_space, string_end};
+use crate::value_end::ValueEnd;
 use crate::{Json, shorten};
 
 /// The bytes of a transcript that are read to detect its format.

@@ -5,11 +5,32 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::TranscriptError;
-use super::value_end::{ValueEnd, count_lines};
+use crate::value_end::{ValueEnd, count_lines};
 
 /// The maximum size of one record of a transcript.
 pub const MAX_RECORD_BYTES: usize = 256 << 20;
+
+/// Why an input could not be split into records.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// A record is too large.
+    #[error("line {line}: a record of more than {} MiB", MAX_RECORD_BYTES >> 20)]
+    TooLarge {
+        /// The line on which it starts, counted from one.
+        line: u64,
+    },
+    /// The JSON around the records is broken.
+    #[error("line {line}: {what}")]
+    Malformed {
+        /// The line, counted from one.
+        line: u64,
+        /// The defect.
+        what: &'static str,
+    },
+    /// The input could not be read.
+    #[error("the input could not be read")]
+    Read(#[from] std::io::Error),
+}
 
 /// The layout of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +120,9 @@ enum RecordState {
 #[derive(Debug)]
 pub struct RecordReader<R> {
     input: R,
-    layout: TranscriptLayout,
+    /// None before the first byte has shown whether the input is an array or lines.
+    layout: Option<TranscriptLayout>,
+    max_record_bytes: usize,
     /// Members to return; others are skipped.
     wanted: &'static [&'static str],
     state: RecordState,
@@ -111,36 +134,38 @@ pub struct RecordReader<R> {
     count: u64,
 }
 
+const NO_RECORDS: &str = "there are no records here";
+
 /// The size of a chunk of a skipped member.
 const SKIPPED_CHUNK_BYTES: usize = 64 << 10;
 
-impl<R: BufRead + Seek> RecordReader<R> {
-    /// Reads `input` from its start.
+impl<R: BufRead> RecordReader<R> {
+    /// Reads `input`, whose layout is known.
     pub fn new(
         input: R,
         layout: TranscriptLayout,
         wanted: &'static [&'static str],
     ) -> RecordReader<R> {
         RecordReader {
-            input,
-            layout,
+            layout: Some(layout),
             wanted,
+            ..RecordReader::lines_or_array(input, MAX_RECORD_BYTES)
+        }
+    }
+
+    /// Reads `input`, one record on each line or the elements of one JSON array.
+    pub fn lines_or_array(input: R, max_record_bytes: usize) -> RecordReader<R> {
+        RecordReader {
+            input,
+            layout: None,
+            max_record_bytes,
+            wanted: &[],
             state: RecordState::Start,
             skipped_value: ValueEnd::default(),
             line: 1,
             is_wrapped: false,
             count: 0,
         }
-    }
-
-    /// Starts again.
-    pub fn rewind(&mut self) -> Result<(), TranscriptError> {
-        self.input.seek(SeekFrom::Start(0))?;
-        self.state = RecordState::Start;
-        self.line = 1;
-        self.is_wrapped = false;
-        self.count = 0;
-        Ok(())
     }
 
     /// Returns the number of the last record, counted from one.
@@ -150,20 +175,23 @@ impl<R: BufRead + Seek> RecordReader<R> {
 
     /// Returns the layout.
     pub fn layout(&self) -> TranscriptLayout {
-        self.layout
+        self.layout.unwrap_or(TranscriptLayout::Lines)
     }
 
     /// Returns the next chunk; none at the end.
-    pub fn next_chunk(&mut self) -> Result<Option<InputChunk>, TranscriptError> {
+    pub fn next_chunk(&mut self) -> Result<Option<InputChunk>, RecordError> {
         let mut raw = Vec::new();
-        if self.state == RecordState::Start {
-            self.start(&mut raw)?;
-        }
+        let text_start = match self.state {
+            RecordState::Start => self.start(&mut raw)?,
+            _ => None,
+        };
         let (token, line) = match self.state {
             RecordState::Over => return Ok(None),
             RecordState::Skipping => (self.skip(&mut raw)?, self.line),
-            _ => match self.layout {
-                TranscriptLayout::Lines | TranscriptLayout::Text => self.read_line(&mut raw)?,
+            _ => match self.layout() {
+                TranscriptLayout::Lines | TranscriptLayout::Text => {
+                    self.read_line(&mut raw, text_start)?
+                }
                 TranscriptLayout::Array | TranscriptLayout::Objects(_) => {
                     self.read_nested(&mut raw)?
                 }
@@ -173,25 +201,44 @@ impl<R: BufRead + Seek> RecordReader<R> {
         Ok((!over).then_some(InputChunk { raw, token, line }))
     }
 
-    fn start(&mut self, raw: &mut Vec<u8>) -> Result<(), TranscriptError> {
-        // A byte order mark is not part of the text.
+    /// Skips a byte order mark and finds out the layout. Returns where the first record starts if its first bytes are
+    /// in `raw` already, because they resembled a mark.
+    fn start(&mut self, raw: &mut Vec<u8>) -> Result<Option<usize>, RecordError> {
+        self.state = RecordState::Outside;
+        let mut has_text = false;
         if self.input.fill_buf()?.first() == Some(&0xef) {
             (&mut self.input).take(3).read_to_end(raw)?;
-            if *raw != b"\xef\xbb\xbf" {
-                raw.clear();
-                self.input.seek(SeekFrom::Start(0))?;
-            }
+            has_text = raw != b"\xef\xbb\xbf";
         }
-        self.state = RecordState::Outside;
-        Ok(())
+        if self.layout.is_none() {
+            let is_array = !has_text && self.peek(raw)? == Some(b'[');
+            self.layout = Some(if is_array {
+                TranscriptLayout::Array
+            } else {
+                TranscriptLayout::Lines
+            });
+        }
+        let is_nested = matches!(
+            self.layout(),
+            TranscriptLayout::Array | TranscriptLayout::Objects(_)
+        );
+        if has_text && is_nested {
+            return Err(self.malformed(NO_RECORDS));
+        }
+        Ok(has_text.then_some(0))
     }
 
-    fn read_line(&mut self, raw: &mut Vec<u8>) -> Result<(RecordToken, u64), TranscriptError> {
-        if self.layout == TranscriptLayout::Lines && self.peek(raw)?.is_none() {
+    fn read_line(
+        &mut self,
+        raw: &mut Vec<u8>,
+        text_start: Option<usize>,
+    ) -> Result<(RecordToken, u64), RecordError> {
+        let skips_space = self.layout() == TranscriptLayout::Lines && text_start.is_none();
+        if skips_space && self.peek(raw)?.is_none() {
             self.state = RecordState::Over;
             return Ok((RecordToken::None, self.line));
         }
-        let (start, line) = (raw.len(), self.line);
+        let (start, line) = (text_start.unwrap_or(raw.len()), self.line);
         loop {
             let buffer = self.input.fill_buf()?;
             let end = memchr(b'\n', buffer).map(|end| end + 1);
@@ -214,21 +261,21 @@ impl<R: BufRead + Seek> RecordReader<R> {
         Ok((RecordToken::Record(start..end.max(start)), line))
     }
 
-    fn read_nested(&mut self, raw: &mut Vec<u8>) -> Result<(RecordToken, u64), TranscriptError> {
+    fn read_nested(&mut self, raw: &mut Vec<u8>) -> Result<(RecordToken, u64), RecordError> {
         loop {
             let next = self.peek(raw)?;
             let line = self.line;
-            let malformed = |what| Err(TranscriptError::Malformed { line, what });
+            let malformed = |what| Err(RecordError::Malformed { line, what });
             match (self.state, next) {
                 (RecordState::Outside, None) => {
                     self.state = RecordState::Over;
                     return Ok((RecordToken::None, line));
                 }
-                (RecordState::Outside, Some(b'[')) if self.layout == TranscriptLayout::Array => {
+                (RecordState::Outside, Some(b'[')) if self.layout() == TranscriptLayout::Array => {
                     self.take(raw);
                     self.state = RecordState::List(false);
                 }
-                (RecordState::Outside, Some(b'{')) if self.layout != TranscriptLayout::Array => {
+                (RecordState::Outside, Some(b'{')) if self.layout() != TranscriptLayout::Array => {
                     self.take(raw);
                     self.state = RecordState::Object(false);
                     return Ok((RecordToken::ObjectStart, line));
@@ -239,9 +286,9 @@ impl<R: BufRead + Seek> RecordReader<R> {
                 }
                 (RecordState::Outside, Some(b',' | b']')) if self.is_wrapped => self.take(raw),
                 (RecordState::Outside, Some(_)) => {
-                    return malformed("there are no records here");
+                    return malformed(NO_RECORDS);
                 }
-                (_, None) if self.layout == TranscriptLayout::Array => {
+                (_, None) if self.layout() == TranscriptLayout::Array => {
                     return malformed("the array is not closed");
                 }
                 (_, None) => return malformed("the object is not closed"),
@@ -251,7 +298,7 @@ impl<R: BufRead + Seek> RecordReader<R> {
                 }
                 (RecordState::Closing, Some(_)) => {
                     self.take(raw);
-                    if self.layout != TranscriptLayout::Array {
+                    if self.layout() != TranscriptLayout::Array {
                         self.state = RecordState::Object(true);
                         continue;
                     }
@@ -301,7 +348,7 @@ impl<R: BufRead + Seek> RecordReader<R> {
     }
 
     /// Reads a name and its value, unless that is the list of records.
-    fn read_member(&mut self, raw: &mut Vec<u8>) -> Result<Option<RecordToken>, TranscriptError> {
+    fn read_member(&mut self, raw: &mut Vec<u8>) -> Result<Option<RecordToken>, RecordError> {
         let range = self.read_value(raw)?;
         let name = crate::Json::parse(&raw[range]).ok();
         let name = name.and_then(|name| Some(name.text()?.into_owned()));
@@ -311,7 +358,7 @@ impl<R: BufRead + Seek> RecordReader<R> {
         };
         self.take(raw);
         let next = self.peek(raw)?;
-        if self.layout == TranscriptLayout::Objects(list_name(&name)) && next == Some(b'[') {
+        if self.layout() == TranscriptLayout::Objects(list_name(&name)) && next == Some(b'[') {
             self.take(raw);
             self.state = RecordState::List(false);
             return Ok(None);
@@ -327,7 +374,7 @@ impl<R: BufRead + Seek> RecordReader<R> {
     }
 
     /// Skips a part of a member.
-    fn skip(&mut self, raw: &mut Vec<u8>) -> Result<RecordToken, TranscriptError> {
+    fn skip(&mut self, raw: &mut Vec<u8>) -> Result<RecordToken, RecordError> {
         while raw.len() < SKIPPED_CHUNK_BYTES {
             let buffer = self.input.fill_buf()?;
             if buffer.is_empty() {
@@ -345,7 +392,7 @@ impl<R: BufRead + Seek> RecordReader<R> {
     }
 
     /// Reads a value, and returns its range.
-    fn read_value(&mut self, raw: &mut Vec<u8>) -> Result<Range<usize>, TranscriptError> {
+    fn read_value(&mut self, raw: &mut Vec<u8>) -> Result<Range<usize>, RecordError> {
         let (start, line) = (raw.len(), self.line);
         let mut value_end = ValueEnd::default();
         loop {
@@ -354,11 +401,11 @@ impl<R: BufRead + Seek> RecordReader<R> {
                 if value_end.is_bare() {
                     break;
                 }
-                let what = match self.layout {
+                let what = match self.layout() {
                     TranscriptLayout::Array => "the array is not closed",
                     _ => "the object is not closed",
                 };
-                return Err(TranscriptError::Malformed { line, what });
+                return Err(RecordError::Malformed { line, what });
             }
             let end = value_end.feed(buffer);
             let taken = end.unwrap_or(buffer.len());
@@ -372,7 +419,7 @@ impl<R: BufRead + Seek> RecordReader<R> {
     }
 
     /// Returns the next byte that is not white space, and moves the white space before it to `raw`.
-    fn peek(&mut self, raw: &mut Vec<u8>) -> Result<Option<u8>, TranscriptError> {
+    fn peek(&mut self, raw: &mut Vec<u8>) -> Result<Option<u8>, RecordError> {
         loop {
             let buffer = self.input.fill_buf()?;
             let space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
@@ -388,7 +435,7 @@ impl<R: BufRead + Seek> RecordReader<R> {
     }
 
     /// Moves bytes of the buffer to `raw`.
-    fn consume(&mut self, length: usize, raw: &mut Vec<u8>) -> Result<(), TranscriptError> {
+    fn consume(&mut self, length: usize, raw: &mut Vec<u8>) -> Result<(), RecordError> {
         let taken = &self.input.fill_buf()?[..length];
         self.line += count_lines(taken);
         raw.extend_from_slice(taken);
@@ -405,16 +452,28 @@ impl<R: BufRead + Seek> RecordReader<R> {
         }
     }
 
-    fn check_size(&self, size: usize, line: u64) -> Result<(), TranscriptError> {
-        if size > MAX_RECORD_BYTES {
-            return Err(TranscriptError::TooLarge { line });
+    fn check_size(&self, size: usize, line: u64) -> Result<(), RecordError> {
+        if size > self.max_record_bytes {
+            return Err(RecordError::TooLarge { line });
         }
         Ok(())
     }
 
-    fn malformed(&self, what: &'static str) -> TranscriptError {
+    fn malformed(&self, what: &'static str) -> RecordError {
         let line = self.line;
-        TranscriptError::Malformed { line, what }
+        RecordError::Malformed { line, what }
+    }
+}
+
+impl<R: BufRead + Seek> RecordReader<R> {
+    /// Starts again.
+    pub fn rewind(&mut self) -> Result<(), RecordError> {
+        self.input.seek(SeekFrom::Start(0))?;
+        self.state = RecordState::Start;
+        self.line = 1;
+        self.is_wrapped = false;
+        self.count = 0;
+        Ok(())
     }
 }
 

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use infold_provider::{ForwardRequest, ForwardResponse};
+use infold_translate::count_tokens;
 use infold_wire::provider_error::ClientError;
-use infold_wire::request::translate::count_tokens;
 use infold_wire::{ListedModel, Wire, read_model_list, write_model_list};
 use tokio::task::spawn_blocking;
 

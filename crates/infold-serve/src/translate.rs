@@ -13,10 +13,10 @@ use http::header::{
 use http::{HeaderMap, Method, StatusCode};
 use infold::config::SERVED_APIS;
 use infold_provider::{BodyPart, ForwardRequest, ForwardResponse, ResponseBody, percent_decode};
+use infold_translate::{TranslateTarget, TranslatedRequest, translate};
 use infold_wire::provider_error::{
     ClientError, classify, error_message, is_overloaded, write_client_error,
 };
-use infold_wire::request::translate::{TranslateTarget, TranslatedRequest, translate};
 use infold_wire::{Delivery, ProviderError, Wire};
 use tokio::task::spawn_blocking;
 

@@ -8,9 +8,9 @@ use http::StatusCode;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 use infold_provider::{ForwardError, ResponseBody};
+use infold_translate::ReplyRelay;
 use infold_wire::provider_error::{ClientError, write_client_error};
-use infold_wire::reply::relay::ReplyRelay;
-use infold_wire::reply::{self, Delivery};
+use infold_wire::reply::Delivery;
 use infold_wire::{ReplyError, ReplyReader, Wire, quote};
 use uuid::Uuid;
 
@@ -184,5 +184,5 @@ pub(crate) async fn whole(mut relayed: TranslatedReply) -> Result<Vec<u8>, Vec<u
     let read = reader.push(&told, &mut |_| {});
     let mut reply = read.and_then(|()| reader.finish()).map_err(said)?;
     reply.id = Some(relayed.id);
-    Ok(reply::write_reply(relayed.to, &reply))
+    Ok(infold_translate::write_reply(relayed.to, &reply))
 }

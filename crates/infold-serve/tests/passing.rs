@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use front::{Answer, Proxy, Setup, head, packed, place, post, request};
 use infold_testkit::{Gate, Model, Script, Server, Step, hash};
-use infold_wire::reply::{stream_reply, write_reply};
+use infold_translate::{stream_reply, write_reply};
 use infold_wire::{Reply, Wire};
 
 /// A model that does not check its requests: some of them are odd on purpose.

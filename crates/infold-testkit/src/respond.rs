@@ -1,6 +1,6 @@
 //! Computes the response to a request.
 
-use infold_wire::{Json, Reply, TokenUsage, Wire, reply};
+use infold_wire::{Json, Reply, TokenUsage, Wire};
 
 use crate::count::{Cache, Counted};
 use crate::faults::RequestFault;
@@ -227,7 +227,7 @@ fn written(
         if wire == Wire::Chat && !asked.usage {
             reply.usage = None;
         }
-        let mut events = reply::stream_reply(wire, &reply, size);
+        let mut events = infold_translate::stream_reply(wire, &reply, size);
         if bare {
             events = events.iter().map(|line| prompted(line)).collect();
         }
@@ -236,7 +236,7 @@ fn written(
         }
         Sent::Events(events)
     } else {
-        let whole = reply::write_reply(wire, &reply);
+        let whole = infold_translate::write_reply(wire, &reply);
         Sent::Whole(if bare { prompted(&whole) } else { whole })
     };
     let mut headers = vec![("content-type".to_owned(), kind.to_owned())];

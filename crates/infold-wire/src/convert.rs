@@ -23,7 +23,6 @@
 //! # Ok::<(), infold_wire::MessageError>(())
 //! ```
 
-pub(crate) mod ids;
 mod losses;
 mod write;
 
@@ -32,10 +31,10 @@ use std::collections::BTreeMap;
 
 use infold_log::Role;
 
+use crate::call_ids::CallIds;
 use crate::neutral::{CallRound, NeutralBlock, NeutralMessage};
 use crate::render::{CONTEXT_HEAD, CONTEXT_TAIL, EMPTY_PLACEHOLDER, RECALLED_HEAD};
 use crate::{Form, Item, Json, Message, MessageError, Wire, quote};
-use ids::CallIds;
 use losses::{Losses, count_loss};
 use write::{MessageSink, write_blocks};
 

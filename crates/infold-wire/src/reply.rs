@@ -1,4 +1,4 @@
-//! Reads the replies of providers as they stream, and writes replies as a provider would.
+//! Reads the replies of providers as they stream.
 
 pub mod stream;
 pub(crate) mod growing_json;
@@ -9,9 +9,8 @@ mod responses;
 mod anthropic;
 mod gemini;
 mod ollama;
-mod write;
+pub use growing_json::with_members;
 pub use reader::{Delivery, MAX_REPLY_BYTES, ReplyReader};
-pub use write::{relay, stream_reply, write_reply};
 
 /// A whole reply.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,10 +1,7 @@
 //! Writes the frame of a request: all of it but its messages.
 
 mod cache_markers;
-mod parameters;
-mod reply_format;
 mod system_text;
-pub mod translate;
 
 pub use cache_markers::{
     MAX_CACHE_MARKERS, add_cache_marker, count_cache_markers, remove_cache_markers,
@@ -355,7 +352,7 @@ pub fn system_texts(message: &Message<'_>) -> Vec<String> {
 }
 
 /// Returns a text, the texts of a list, or those of its blocks, as JSON strings.
-fn strings(json: Json<'_>) -> Vec<String> {
+pub fn strings(json: Json<'_>) -> Vec<String> {
     let raw = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
     let text = |json: Json<'_>| match json.kind() {
         JsonKind::String => Some(raw(json)),

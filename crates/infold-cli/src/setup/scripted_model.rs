@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use infold_wire::{Reply, TokenUsage, Wire, reply};
+use infold_wire::{Reply, TokenUsage, Wire};
 use serde_json::{Value, json};
 
 /// Its only answer.
@@ -135,14 +135,18 @@ fn respond(method: &str, path: &str, body: &[u8]) -> (u16, &'static str, Vec<u8>
         _ => request["stream"] == json!(true),
     };
     if !streams {
-        return (200, JSON, reply::write_reply(wire, &said));
+        return (200, JSON, infold_translate::write_reply(wire, &said));
     }
     let kind = if wire == Wire::Ollama {
         "application/x-ndjson"
     } else {
         "text/event-stream"
     };
-    (200, kind, reply::stream_reply(wire, &said, 20).concat())
+    (
+        200,
+        kind,
+        infold_translate::stream_reply(wire, &said, 20).concat(),
+    )
 }
 
 fn wire(path: &str) -> Option<Wire> {

@@ -20,8 +20,8 @@ use std::process::{Command, Stdio};
 
 use common::Home;
 use infold_testkit::{Script, Server};
+use infold_translate::{TranslateTarget, translate};
 use infold_wire::Wire;
-use infold_wire::request::translate::{TranslateTarget, translate};
 use serde_json::{Map, Value, json};
 
 #[test]

@@ -8,7 +8,8 @@ use http::header::CONTENT_LENGTH;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 use infold_provider::{ForwardError, ForwardResponse, ResponseBody};
-use infold_wire::reply::{MAX_REPLY_BYTES, stream_reply, write_reply};
+use infold_translate::{stream_reply, write_reply};
+use infold_wire::reply::MAX_REPLY_BYTES;
 use infold_wire::{Delivery, Json, JsonKind, Reply, ReplyReader, Wire};
 
 use super::rounds::FollowUpError;

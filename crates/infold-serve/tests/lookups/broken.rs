@@ -1,7 +1,7 @@
 //! Bodies that are called by another type than theirs, end too early, or are refused after a look-up.
 
 use infold_testkit::Step;
-use infold_wire::reply::{stream_reply, write_reply};
+use infold_translate::{stream_reply, write_reply};
 use infold_wire::{Reply, Wire};
 
 use crate::blocks::{Block, numbered, reply};

@@ -2,7 +2,7 @@
 
 use infold_store::{Contexts, Durability};
 use infold_testkit::Step;
-use infold_wire::reply::{stream_reply, write_reply};
+use infold_translate::{stream_reply, write_reply};
 use infold_wire::{Json, Reply, StopReason, Wire};
 
 use crate::blocks::{Block, numbered, reply};

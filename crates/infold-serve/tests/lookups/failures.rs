@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 
 use infold_testkit::{Answer, Gate, Model, Step};
-use infold_wire::reply::stream_reply;
+use infold_translate::stream_reply;
 use infold_wire::{StopReason, Wire};
 
 use crate::blocks::{Block, numbered, reply};

@@ -1,7 +1,7 @@
 //! The filter alone: any rounds, cut anywhere.
 
+use infold_translate::{stream_reply, write_reply};
 use infold_wire::lookup::{HeldCalls, LookupNames, ReplyFilter};
-use infold_wire::reply::{stream_reply, write_reply};
 use infold_wire::{Delivery, Json, Reply, ReplyReader, Wire};
 use proptest::prelude::*;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use infold_log::EventId;
 use infold_store::{RefusalLine, ToolsShownLine, What};
 use infold_testkit::{Answer, Model, Script, Seen, Server, Step};
+use infold_translate::{stream_reply, write_reply};
 use infold_wire::lookup::{CallJudge, HeldCalls, ReplyFilter};
-use infold_wire::reply::{stream_reply, write_reply};
 use infold_wire::{Delivery, Json, Reply, StopReason, Wire};
 use serde_json::{Value, json};
 

@@ -2,17 +2,16 @@
 //!
 //! It has no clock: ids are hashes of the contents, and all times are zero.
 
-mod chat;
-mod responses;
-mod anthropic;
-mod gemini;
-mod ollama;
-pub mod relay;
+pub(crate) mod chat;
+pub(crate) mod responses;
+pub(crate) mod anthropic;
+pub(crate) mod gemini;
+pub(crate) mod ollama;
 
 use std::hash::{DefaultHasher, Hasher};
 
-use super::{Reply, StopReason, TokenUsage, growing_json};
-use crate::{Json, JsonKind, Wire, quote};
+use infold_wire::reply::with_members as change_members;
+use infold_wire::{Json, JsonKind, Reply, StopReason, TokenUsage, Wire, quote};
 
 /// Returns the body of a reply that is not streamed.
 ///
@@ -46,7 +45,7 @@ pub fn stream_reply(wire: Wire, reply: &Reply, size: usize) -> Vec<Vec<u8>> {
 }
 
 /// The data of a reply that every wire writes.
-struct ReplyData<'a> {
+pub(crate) struct ReplyData<'a> {
     messages: Vec<Json<'a>>,
     stop: &'a StopReason,
     usage: Option<TokenUsage>,
@@ -81,7 +80,7 @@ impl<'a> ReplyData<'a> {
 }
 
 /// Returns the name of a stop reason, or the provider's own word for it, as a JSON string.
-fn stop_name(stop: &StopReason, [end, length, calls, declined]: [&str; 4]) -> String {
+pub(crate) fn stop_name(stop: &StopReason, [end, length, calls, declined]: [&str; 4]) -> String {
     quote(match stop {
         StopReason::End => end,
         StopReason::Length => length,
@@ -102,7 +101,7 @@ fn prompt_details(usage: TokenUsage) -> String {
 }
 
 /// Writes a server-sent event.
-fn event(data: &str) -> String {
+pub(crate) fn event(data: &str) -> String {
     format!("data: {data}\n\n")
 }
 
@@ -117,7 +116,7 @@ fn with_members(object: Json<'_>, changes: &[(&str, &str)]) -> String {
         .iter()
         .map(|(name, value)| (*name, Some((*value).to_owned())))
         .collect();
-    growing_json::with_members(object, &changes)
+    change_members(object, &changes)
 }
 
 /// Returns an object with these members added where it has none of that name.

@@ -1,7 +1,6 @@
 //! A reply that is translated to another wire while it is streamed is the same reply.
 
-use infold_wire::reply::relay::ReplyRelay;
-use infold_wire::reply::{stream_reply, write_reply};
+use infold_translate::{ReplyRelay, stream_reply, write_reply};
 use infold_wire::{
     Converter, Delivery, Json, Message, Reply, ReplyDelta, ReplyReader, StopReason, TokenUsage,
     Wire, quote,

@@ -1,7 +1,7 @@
 //! Writes a reply as Ollama does.
 
 use super::{ReplyData, split_string, stop_name, text, text_member};
-use crate::{Json, TokenUsage};
+use infold_wire::{Json, TokenUsage};
 
 /// Only the message shows that tools are called.
 const STOPS: [&str; 4] = ["stop", "length", "stop", "content_filter"];

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use infold_wire::request::strings;
+use infold_wire::{Json, JsonKind, Wire};
+
 use super::reply_format::{ReplyFormat, RequestSettings};
-use crate::{Json, JsonKind, Wire};
 
 /// A parameter that some wires have: its path within the request for each wire, in the
 /// order of [`Wire::ALL`], empty where there is none.
@@ -90,7 +92,7 @@ impl CarriedParameters {
                 && is_copied(*rule, target, official)
             {
                 let value = match rule {
-                    CarryRule::Listed => format!("[{}]", super::strings(given.value).join(",")),
+                    CarryRule::Listed => format!("[{}]", strings(given.value).join(",")),
                     _ => String::from_utf8_lossy(given.value.bytes()).into_owned(),
                 };
                 carried.settings.push((target, value));

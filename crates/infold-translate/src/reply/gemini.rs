@@ -1,7 +1,7 @@
 //! Writes a reply as Gemini does.
 
 use super::{ReplyData, event, split_string, stop_name, text, text_member, with_members};
-use crate::{Json, TokenUsage};
+use infold_wire::{Json, TokenUsage};
 
 /// Only the parts show that tools are called.
 pub(super) const STOPS: [&str; 4] = ["STOP", "MAX_TOKENS", "STOP", "SAFETY"];

@@ -1,7 +1,7 @@
 //! Writes a reply as Anthropic does.
 
 use super::{ReplyData, named_event, split_string, stop_name, text, text_member, with_members};
-use crate::{Json, JsonKind, StopReason, TokenUsage, quote};
+use infold_wire::{Json, JsonKind, StopReason, TokenUsage, quote};
 
 const STOPS: [&str; 4] = ["end_turn", "max_tokens", "tool_use", "refusal"];
 

@@ -3,8 +3,8 @@
 use super::{
     ReplyData, event, prompt_details, split_string, stop_name, text, text_member, with_members,
 };
-use crate::neutral::push_all;
-use crate::{Json, JsonKind, TokenUsage};
+use infold_wire::neutral::push_all;
+use infold_wire::{Json, JsonKind, TokenUsage};
 
 pub(super) const STOPS: [&str; 4] = ["stop", "length", "tool_calls", "content_filter"];
 

@@ -4,7 +4,7 @@ use super::{
     ReplyData, named_event, prompt_details, split_string, text, text_member, with_defaults,
     with_members,
 };
-use crate::{Json, JsonKind, StopReason, TokenUsage, quote};
+use infold_wire::{Json, JsonKind, StopReason, TokenUsage, quote};
 
 pub(super) fn write_body(data: &ReplyData<'_>) -> String {
     let items: Vec<_> = items(data).collect();

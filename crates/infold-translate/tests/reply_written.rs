@@ -1,6 +1,7 @@
 //! A reply that is written as a provider would write it reads as the same reply.
 
-use infold_wire::reply::{Delivery, ReplyReader, stream_reply, write_reply};
+use infold_translate::{stream_reply, write_reply};
+use infold_wire::reply::{Delivery, ReplyReader};
 use infold_wire::{Json, Reply, StopReason, TokenUsage, Wire, quote};
 use proptest::prelude::*;
 

@@ -5,7 +5,7 @@
 //! Ollama); on the other wires the provider would refuse it when it is sent back, so only a ping is sent.
 //!
 //! ```
-//! use infold_wire::reply::relay::ReplyRelay;
+//! use infold_translate::ReplyRelay;
 //! use infold_wire::{Delivery, ReplyDelta, ReplyReader, Reply, Wire};
 //!
 //! let mut relay = ReplyRelay::new(Wire::Anthropic, "m", "1");
@@ -23,12 +23,12 @@
 
 use std::collections::BTreeSet;
 
-use super::responses::ResponseEvents;
-use super::{ReplyData, anthropic, chat, event, gemini, ollama, responses, stop_name};
-use crate::convert::ids;
-use crate::neutral::{self, NeutralBlock, NeutralMessage};
-use crate::reply::{Reply, ReplyDelta, StopReason};
-use crate::{Json, Message, TokenUsage, Wire, quote};
+use infold_wire::call_ids;
+use infold_wire::neutral::{self, NeutralBlock, NeutralMessage};
+use infold_wire::{Json, Message, Reply, ReplyDelta, StopReason, TokenUsage, Wire, quote};
+
+use crate::reply::responses::ResponseEvents;
+use crate::reply::{ReplyData, anthropic, chat, event, gemini, ollama, responses, stop_name};
 
 /// Translates a reply of any wire into one wire, as it comes.
 #[derive(Clone, Debug)]
@@ -490,8 +490,8 @@ impl ReplyRelay {
         let text = Json::checked(given.as_bytes()).text().unwrap_or_default();
         match &*text {
             "" => format!("\"call_{}_{}\"", self.id, self.calls),
-            text if ids::is_accepted(self.to, text) => given.to_owned(),
-            text => ids::hashed_id(text, given.as_bytes()),
+            text if call_ids::is_accepted(self.to, text) => given.to_owned(),
+            text => call_ids::hashed_id(text, given.as_bytes()),
         }
     }
 }

@@ -2,26 +2,30 @@
 //!
 //! ```
 //! use infold_wire::Wire;
-//! use infold_wire::request::translate::{TranslateTarget, translate};
+//! use infold_translate::{TranslateTarget, translate};
 //!
 //! let body = br#"{"model":"m","max_tokens":9,"system":"be brief","messages":[{"role":"user","content":"hello"}]}"#;
 //! let translated = translate(Wire::Anthropic, body, &TranslateTarget::new(Wire::Chat))?;
 //! let sent = r#"{"model":"m","stream":false,"max_tokens":9,"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"}]}"#;
 //! assert_eq!(String::from_utf8_lossy(&translated.body), sent);
-//! # Ok::<(), infold_wire::request::translate::TranslateError>(())
+//! # Ok::<(), infold_translate::TranslateError>(())
 //! ```
+
+mod parameters;
+mod reply_format;
 
 use std::collections::BTreeSet;
 
 use infold_log::Role;
 
-use super::parameters::CarriedParameters;
-use super::{RequestFrame, remove_cache_markers, strings, system_texts};
-use crate::envelope::{Envelope, EnvelopeError};
-use crate::request_options::RequestOptions;
-use crate::tokens::{Encoding, count, message};
-use crate::tools::{self, ToolChoice};
-use crate::{Converter, Json, Message, MessageError, Wire, render_text};
+use infold_wire::envelope::{Envelope, EnvelopeError};
+use infold_wire::request::{RequestFrame, remove_cache_markers, strings, system_texts};
+use infold_wire::request_options::RequestOptions;
+use infold_wire::tokens::{Encoding, count, message};
+use infold_wire::tools::{self, ToolChoice};
+use infold_wire::{Converter, Json, Message, MessageError, Wire, render_text};
+
+use parameters::CarriedParameters;
 
 /// The request that another one is translated into.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Translates the format that a request wants its reply in.
 
-use crate::tools::lowercase_schema;
-use crate::{Json, Wire};
+use infold_wire::tools::lowercase_schema;
+use infold_wire::{Json, Wire};
 
 /// The format of a reply.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl<'a> ReplyFormat<'a> {
             ReplyFormat::Json => return write_any_json(to),
             ReplyFormat::Text | ReplyFormat::Other => return None,
         };
-        let plain = || crate::tools::lowercase_schema(schema.schema).into_owned();
+        let plain = || lowercase_schema(schema.schema).into_owned();
         Some(match to {
             Wire::Chat => {
                 let members = schema.members();

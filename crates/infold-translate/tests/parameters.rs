@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use infold_translate::{TranslateTarget, TranslatedRequest, translate};
 use infold_wire::Wire;
-use infold_wire::request::translate::{TranslateTarget, TranslatedRequest, translate};
 use serde_json::Value;
 
 /// Returns a request with every parameter that its wire documents, each with a distinct value.

@@ -564,23 +564,23 @@ fn a_request_with_every_parameter_is_one_that_the_provider_takes() {
             let (path, body) = match from {
                 Wire::Chat => (
                     "/v1/chat/completions",
-                    include_str!("../../infold-wire/tests/parameters/chat.json"),
+                    include_str!("../../infold-translate/tests/parameters/chat.json"),
                 ),
                 Wire::Responses => (
                     "/v1/responses",
-                    include_str!("../../infold-wire/tests/parameters/responses.json"),
+                    include_str!("../../infold-translate/tests/parameters/responses.json"),
                 ),
                 Wire::Anthropic => (
                     "/v1/messages",
-                    include_str!("../../infold-wire/tests/parameters/anthropic.json"),
+                    include_str!("../../infold-translate/tests/parameters/anthropic.json"),
                 ),
                 Wire::Gemini => (
                     "/v1beta/models/m:streamGenerateContent?alt=sse",
-                    include_str!("../../infold-wire/tests/parameters/gemini.json"),
+                    include_str!("../../infold-translate/tests/parameters/gemini.json"),
                 ),
                 Wire::Ollama => (
                     "/api/chat",
-                    include_str!("../../infold-wire/tests/parameters/ollama.json"),
+                    include_str!("../../infold-translate/tests/parameters/ollama.json"),
                 ),
             };
             let response = proxy.post(from, path, body.as_bytes().to_vec());

@@ -263,7 +263,9 @@ fn names_of_frame(set: Json<'_>) -> Vec<u8> {
         let whole = (!text.is_empty()).then_some(0..text.len());
         whole.into_iter().collect()
     };
-    let members = set.members().filter(|(key, _)| has_names(&key.name()));
+    let members = set
+        .members()
+        .filter(|(key, _)| std::str::from_utf8(&key.name()).is_ok_and(has_names));
     let members = members.filter_map(|(_, value)| {
         let redacted = redact_json(value.bytes(), "", &mut all).ok()?;
         Some(redacted.bytes.unwrap_or_else(|| value.bytes().to_vec()))

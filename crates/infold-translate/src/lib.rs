@@ -5,8 +5,6 @@
 //! by [`infold_wire::Converter`].
 
 mod request;
-mod relay;
 mod reply;
-pub use relay::ReplyRelay;
-pub use reply::{stream_reply, write_reply};
+pub use reply::{ReplyRelay, stream_reply, write_reply};
 pub use request::{TranslateError, TranslateTarget, TranslatedRequest, count_tokens, translate};

@@ -2,11 +2,14 @@
 //!
 //! It has no clock: ids are hashes of the contents, and all times are zero.
 
-pub(crate) mod chat;
-pub(crate) mod responses;
-pub(crate) mod anthropic;
-pub(crate) mod gemini;
-pub(crate) mod ollama;
+mod chat;
+mod responses;
+mod anthropic;
+mod gemini;
+mod ollama;
+mod relay;
+
+pub use relay::ReplyRelay;
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -45,7 +48,7 @@ pub fn stream_reply(wire: Wire, reply: &Reply, size: usize) -> Vec<Vec<u8>> {
 }
 
 /// The data of a reply that every wire writes.
-pub(crate) struct ReplyData<'a> {
+struct ReplyData<'a> {
     messages: Vec<Json<'a>>,
     stop: &'a StopReason,
     usage: Option<TokenUsage>,
@@ -80,7 +83,7 @@ impl<'a> ReplyData<'a> {
 }
 
 /// Returns the name of a stop reason, or the provider's own word for it, as a JSON string.
-pub(crate) fn stop_name(stop: &StopReason, [end, length, calls, declined]: [&str; 4]) -> String {
+fn stop_name(stop: &StopReason, [end, length, calls, declined]: [&str; 4]) -> String {
     quote(match stop {
         StopReason::End => end,
         StopReason::Length => length,
@@ -101,7 +104,7 @@ fn prompt_details(usage: TokenUsage) -> String {
 }
 
 /// Writes a server-sent event.
-pub(crate) fn event(data: &str) -> String {
+fn event(data: &str) -> String {
     format!("data: {data}\n\n")
 }
 

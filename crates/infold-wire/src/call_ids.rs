@@ -17,6 +17,7 @@ const FILTER_BITS: u64 = 1 << 23;
 const KEPT_ID_CHARS: usize = 20;
 
 impl CallIds {
+    /// Returns an assignment for messages of this wire.
     pub fn new(to: Wire) -> CallIds {
         CallIds {
             to,

@@ -238,6 +238,12 @@ pub enum TranscriptError {
     Input(#[from] RecordError),
 }
 
+impl From<std::io::Error> for TranscriptError {
+    fn from(error: std::io::Error) -> TranscriptError {
+        TranscriptError::Input(RecordError::Read(error))
+    }
+}
+
 /// Reads a transcript.
 pub struct Transcript<R> {
     records: RecordReader<R>,
@@ -373,7 +379,7 @@ impl<R: BufRead + Seek> Transcript<R> {
         if plans {
             self.reader.finish_plan();
         }
-        self.records.rewind()
+        Ok(self.records.rewind()?)
     }
 
     /// Reads one more chunk.

@@ -97,7 +97,8 @@ fn compare(client: &str, wires: &[Wire]) {
 fn translated(to: Wire) -> Vec<Value> {
     let others = Wire::ALL.into_iter().filter(|from| *from != to);
     let translated = others.map(|from| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../infold-wire/tests/parameters");
+        let folder =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../infold-translate/tests/parameters");
         let body = fs::read(folder.join(format!("{from}.json"))).expect("a request");
         let aim = TranslateTarget {
             official: true,

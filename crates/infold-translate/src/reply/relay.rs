@@ -27,8 +27,8 @@ use infold_wire::call_ids;
 use infold_wire::neutral::{self, NeutralBlock, NeutralMessage};
 use infold_wire::{Json, Message, Reply, ReplyDelta, StopReason, TokenUsage, Wire, quote};
 
-use crate::reply::responses::ResponseEvents;
-use crate::reply::{ReplyData, anthropic, chat, event, gemini, ollama, responses, stop_name};
+use super::responses::ResponseEvents;
+use super::{ReplyData, anthropic, chat, event, gemini, ollama, responses, stop_name};
 
 /// Translates a reply of any wire into one wire, as it comes.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
-//! Runs the tool calls of a round. Each call is recorded before and after it runs, so that a worker that was killed
-//! never runs a call twice.
+//! Runs the tool calls of a round. Each call is recorded before and after it runs, so that no call runs twice if the
+//! worker is killed and started again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -1,16 +1,18 @@
-//! A JSON array that is written element by element.
+//! Builds a JSON array element by element, so that messages are not parsed and written again: their bytes must not
+//! change.
 
 use serde_json::Value;
 
-/// A JSON array whose elements keep their bytes.
+/// A JSON array under construction. Its elements keep their bytes.
 pub struct JsonList(Vec<u8>);
 
 impl JsonList {
+    /// Starts an empty array.
     pub fn new() -> JsonList {
         JsonList(vec![b'['])
     }
 
-    /// Appends an element.
+    /// Appends an element; `json` must be valid JSON.
     pub fn push(&mut self, json: &[u8]) {
         if self.0.len() > 1 {
             self.0.push(b',');
@@ -18,7 +20,8 @@ impl JsonList {
         self.0.extend_from_slice(json);
     }
 
-    /// Appends an object with one more member, whose bytes are kept.
+    /// Appends `object` with one more member behind the others, whose bytes `json` are kept. `object` must have a
+    /// member, and the last one must not be an object.
     pub fn push_with(&mut self, object: &Value, name: &str, json: &[u8]) {
         let text = object.to_string();
         let mut bytes = text.trim_end_matches('}').as_bytes().to_vec();
@@ -28,6 +31,7 @@ impl JsonList {
         self.push(&bytes);
     }
 
+    /// Ends the array, and returns its bytes.
     pub fn finish(mut self) -> Vec<u8> {
         self.0.push(b']');
         self.0

@@ -1,4 +1,4 @@
-//! The options that decide how messages are folded.
+//! The options of `fold` and `manage`: how far and by which summarizer messages are folded.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use pyo3::prelude::*;
 use crate::failure::BindingError;
 use crate::function_summarizer::{FunctionSummarizer, Raised};
 
-/// The options, as a Python dictionary has them.
+/// The options as keyword arguments of Python. `package/infold` builds the dictionary: every item is there, and numbers
+/// of tokens and bytes are texts.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct FoldKeywords {
@@ -28,17 +29,19 @@ pub struct FoldKeywords {
     force: bool,
 }
 
-/// A summarizer by its name, or a function with its name.
+/// The summarizer to use: one that has a name, or a Python function with its name for reports.
 #[derive(FromPyObject)]
 enum SummarizerOption {
     Name(String),
     Function(Py<PyAny>, String),
 }
 
-/// The properties of a task's model.
+/// What is known about a task's model; nothing for a fold without a task.
 #[derive(Default)]
 pub struct KnownModel {
+    /// The name of the model.
     pub name: Option<String>,
+    /// The number of tokens that the model accepts.
     pub window: Option<u64>,
     /// The model's tokens per token that we count, learned from reported usage.
     pub factor: Option<f64>,
@@ -46,6 +49,9 @@ pub struct KnownModel {
 
 impl FoldKeywords {
     /// Combines the options, the task's model and the defaults. No configuration file is read.
+    ///
+    /// Returns also where to find an exception that the summarizer function raises and that must end the fold, such as
+    /// `KeyboardInterrupt`.
     pub fn setup(
         &self,
         model: KnownModel,
@@ -59,7 +65,7 @@ impl FoldKeywords {
             Threshold::new(share).map_err(BindingError::usage)?;
         }
         let max_tokens = number("max_tokens", self.max_tokens.as_deref())?;
-        let asked = ProfileRequest {
+        let request = ProfileRequest {
             model: self.model.clone().or(model.name),
             profile: None,
             settings: Settings {
@@ -70,13 +76,13 @@ impl FoldKeywords {
                 ..Settings::default()
             },
         };
-        let resolved = config.resolve(&asked).map_err(BindingError::usage)?;
-        if needs_window && asked.model.is_none() && !is_window_set(&resolved) {
+        let resolved = config.resolve(&request).map_err(BindingError::usage)?;
+        if needs_window && request.model.is_none() && !is_window_set(&resolved) {
             return Err(BindingError::usage("no window given")
                 .hint("use window=32_000, or model=\"…\" for that model's window"));
         }
         let facts = ModelFacts {
-            // The factor was learned for the task's model, not for the one that is named here.
+            // The factor was learned for the task's model, and does not hold for a model that the options name.
             factor: model.factor.filter(|_| self.model.is_none()),
             bytes: number("max_bytes", self.max_bytes.as_deref())?,
             ..ModelFacts::default()
@@ -91,6 +97,7 @@ impl FoldKeywords {
         Ok((setup, raised))
     }
 
+    /// Returns the summarizer that the options choose; by default the built-in extractive one.
     fn summarizer(
         &self,
         factory: SummarizerFactory<'_>,
@@ -127,6 +134,7 @@ impl FoldKeywords {
     }
 }
 
+/// Parses an option that is a number of tokens or bytes, such as `32k`.
 fn number(name: &str, text: Option<&str>) -> Result<Option<u64>, BindingError> {
     let Some(text) = text else { return Ok(None) };
     let number = parse_tokens(text).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Finds messages and tasks in a contexts directory.
+//! The Python functions that search messages and list tasks in a contexts directory.
 
 use infold::search::{
     DEFAULT_LIMIT, SearchMode, SearchQuery, answer_json, parse_end_time, parse_role, parse_time,
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::failure::BindingError;
 
-/// The parameters of a search, from a Python dictionary.
+/// The parameters of a search: the items of a dictionary that `package/infold` builds, which must all be there.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct SearchOptions {
@@ -27,7 +27,7 @@ pub struct SearchOptions {
     limit: Option<usize>,
 }
 
-/// Searches the messages of tasks; returns a JSON object with the hits.
+/// Searches the messages of one task or of all tasks; returns a JSON object with the hits.
 #[pyfunction]
 pub fn search(py: Python<'_>, contexts: &str, options: SearchOptions) -> PyResult<String> {
     let answer = py.detach(|| {
@@ -38,6 +38,7 @@ pub fn search(py: Python<'_>, contexts: &str, options: SearchOptions) -> PyResul
 }
 
 impl SearchOptions {
+    /// Checks the parameters and runs the search.
     fn run(&self, contexts: &Contexts) -> Result<Value, BindingError> {
         let mode = match (self.exact, self.regex) {
             (true, true) => {
@@ -50,7 +51,7 @@ impl SearchOptions {
             (false, false) => SearchMode::Words,
         };
         let task = self.task.as_ref().map(|task| contexts.resolve(task));
-        let parse = |text: &Option<String>, parse: fn(&str) -> Result<u64, String>| {
+        let optional_time = |text: &Option<String>, parse: fn(&str) -> Result<u64, String>| {
             let time = text.as_deref().map(parse);
             time.transpose().map_err(BindingError::usage)
         };
@@ -63,20 +64,20 @@ impl SearchOptions {
             role: role.transpose().map_err(BindingError::usage)?,
             tool: self.tool.clone(),
             file: self.file.clone(),
-            since: parse(&self.since, parse_time)?,
-            until: parse(&self.until, parse_end_time)?,
+            since: optional_time(&self.since, parse_time)?,
+            until: optional_time(&self.until, parse_end_time)?,
             limit: Some(self.limit.unwrap_or(DEFAULT_LIMIT)),
         };
         Ok(answer_json(&query, &query.run(contexts)?))
     }
 }
 
-/// Lists the tasks of a contexts directory, newest first, as a JSON array.
+/// Lists the tasks of a contexts directory as a JSON array, the one with the newest activity first.
 #[pyfunction]
 pub fn list_tasks(py: Python<'_>, contexts: &str, limit: Option<u64>) -> PyResult<String> {
     let rows = py.detach(|| {
         let contexts = Contexts::new(contexts, Durability::Turn);
-        // Listing does not create the directory.
+        // Opening the registry would create the directory.
         if !contexts.root().exists() {
             return Ok(Vec::new());
         }

@@ -1,4 +1,5 @@
-//! The agents that can be set up: where their configurations are, and what is to change in each.
+//! The agents that `infold setup` knows: where their configuration files are, and which values in them have to change
+//! so that their requests go through the proxy.
 
 mod claude;
 mod codex;
@@ -23,7 +24,8 @@ use crate::tree::PathStep;
 use plan::ConfigDocument;
 pub use upstream::{NeededUpstream, UpstreamProblem, is_loopback};
 
-/// An agent.
+/// An agent that `infold setup` knows. The rules for its files are in the submodule of its name; Cursor has none, because
+/// it cannot be set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Agent {
     /// Claude Code.
@@ -54,9 +56,9 @@ pub struct Surroundings<'a> {
     pub home: &'a Path,
     /// The current directory.
     pub current: &'a Path,
-    /// The environment.
+    /// Returns the value of an environment variable. A function, so that tests need no real environment.
     pub env: &'a dyn Fn(&str) -> Option<String>,
-    /// Reads a file; nothing is returned if there is none.
+    /// Reads a file; returns `None` if it does not exist.
     pub read: &'a dyn Fn(&Path) -> Result<Option<String>, String>,
 }
 
@@ -64,9 +66,10 @@ pub struct Surroundings<'a> {
 pub struct AgentTarget<'a> {
     /// The address of the proxy, without a path.
     pub base: &'a str,
-    /// Addresses that the proxy had before: none of them is an upstream.
+    /// Earlier addresses of the proxy. A configuration that still has one must not make it an upstream: the proxy would
+    /// send requests to itself.
     pub former: &'a [&'a str],
-    /// How it reaches `infold mcp`; nothing if that is not wanted.
+    /// How the agent reaches `infold mcp`; `None` if that is not wanted.
     pub mcp: Option<&'a ServerEntry>,
 }
 
@@ -82,26 +85,27 @@ impl AgentTarget<'_> {
 pub struct ValueChange {
     /// The file.
     pub file: PathBuf,
-    /// Its syntax.
+    /// The syntax of the file.
     pub syntax: Syntax,
-    /// Where the value stands.
+    /// Where the value stands in the file.
     pub path: Vec<PathStep>,
-    /// The value.
+    /// The new value.
     pub value: Value,
 }
 
-/// The changes for an agent, and where its requests went before.
+/// The changes for an agent, and where its requests went before: the proxy has to forward them to the same place.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The changes, in the order in which they are made.
     pub changes: Vec<ValueChange>,
-    /// Where the proxy has to send requests of an API, because the agent did so.
+    /// The upstreams that the proxy needs: the addresses, other than an API's own, to which the agent sent its
+    /// requests.
     pub upstreams: Vec<NeededUpstream>,
-    /// The APIs that it uses.
+    /// The APIs that the agent uses.
     pub apis: Vec<&'static str>,
-    /// Those of them that an address leads to the proxy for already.
+    /// The APIs among `apis` for which the agent already has the proxy's address.
     pub through: Vec<&'static str>,
-    /// Those of them that went to the API's own address.
+    /// The APIs among `apis` whose requests went to the API's own address.
     pub at_home: Vec<&'static str>,
     /// Notes for the user.
     pub notes: Vec<String>,
@@ -115,32 +119,32 @@ pub enum PlanError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A file is not valid.
+    /// A file does not have valid syntax.
     #[error("{}, {problem}", file.display())]
     Invalid {
         /// The file.
         file: PathBuf,
-        /// Where and why.
+        /// The problem, with its position.
         problem: SyntaxError,
     },
-    /// Where it sends requests now cannot be the proxy's upstream.
+    /// The address to which the agent sends requests now cannot be an upstream of the proxy.
     #[error("{}: {problem}", file.display())]
     Upstream {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         problem: UpstreamProblem,
     },
-    /// It takes no address in a file, or not in the way it is used.
+    /// The agent reads no address from a file, or not with its present sign-in or provider. The text says what to do.
     #[error("{0}")]
     Impossible(String),
 }
 
 impl Agent {
-    /// All of them.
+    /// All agents, in the order in which they are listed.
     pub const ALL: [Agent; 10] = [
         Agent::Claude,
         Agent::Codex,
@@ -154,7 +158,7 @@ impl Agent {
         Agent::Cursor,
     ];
 
-    /// Its name on the command line.
+    /// Returns the agent's name as an argument of `infold setup`.
     pub fn name(self) -> &'static str {
         match self {
             Agent::Claude => "claude",
@@ -170,7 +174,7 @@ impl Agent {
         }
     }
 
-    /// Its name for people.
+    /// Returns the agent's name in messages.
     pub fn title(self) -> &'static str {
         match self {
             Agent::Claude => "Claude Code",
@@ -183,7 +187,7 @@ impl Agent {
         }
     }
 
-    /// Finds an agent by its name.
+    /// Finds an agent by its name or an alias.
     pub fn named(name: &str) -> Option<Agent> {
         let aliases = [("claude-code", Agent::Claude), ("cn", Agent::Continue)];
         let alias = aliases.iter().find(|(alias, _)| *alias == name);
@@ -193,7 +197,7 @@ impl Agent {
             .or_else(|| all.find(|agent| agent.name() == name))
     }
 
-    /// Its programs.
+    /// Returns the programs of the agent, as they are named on the `PATH`.
     pub fn programs(self) -> &'static [&'static str] {
         match self {
             Agent::Continue => &["cn"],
@@ -209,7 +213,8 @@ impl Agent {
         }
     }
 
-    /// The file or directory that says that it was used here.
+    /// Returns the file or directory whose existence shows that the agent is used on this machine, even if its program
+    /// is not on the `PATH`.
     pub fn traces(self, at: &Surroundings<'_>) -> PathBuf {
         match self {
             Agent::Claude => claude::directory(at),
@@ -225,7 +230,7 @@ impl Agent {
         }
     }
 
-    /// Returns what is to change so that its requests go to a target.
+    /// Returns the changes that make the agent send its requests to a target. Nothing is written.
     pub fn plan(self, at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
         match self {
             Agent::Claude => claude::plan(at, to),
@@ -246,12 +251,13 @@ impl Agent {
         }
     }
 
-    /// Returns the environment variables that override what is written, or keep it from being read.
+    /// Returns the environment variables that override the values in the files, or make the agent ignore them.
     pub fn overriding(self) -> &'static [&'static str] {
         match self {
-            // Its settings come before the environment.
+            // The settings override the environment, so ANTHROPIC_BASE_URL is not among them. These two choose a
+            // cloud's API, which has no base URL.
             Agent::Claude => &["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"],
-            // Its own file comes first.
+            // The configuration file overrides the environment.
             Agent::Codex => &[],
             Agent::Gemini => &[
                 "GOOGLE_GEMINI_BASE_URL",
@@ -274,7 +280,8 @@ impl Agent {
 }
 
 impl Agent {
-    /// Returns the files that stand nearer than the user's own and set an address, too.
+    /// Returns the files that override the user's configuration, such as those of the current directory, and that set
+    /// an address too.
     pub fn nearer(self, at: &Surroundings<'_>) -> Vec<PathBuf> {
         let says = |file: &PathBuf, word: &str| {
             let text = (at.read)(file).ok().flatten();
@@ -292,10 +299,12 @@ impl Agent {
                     "ANTHROPIC_BASE_URL",
                 );
                 all.extend(Some(managed).filter(|file| says(file, "ANTHROPIC_BASE_URL")));
+                // In the home directory, the settings of the project are the user's own file.
                 all.retain(|file| *file != claude::directory(at).join("settings.json"));
                 all
             }
-            // It reads the first that it finds, whatever is in it.
+            // Gemini CLI reads only the first file that it finds, so that file overrides the user's even if it sets no
+            // address.
             Agent::Gemini => {
                 let own = at.home.join(".gemini/.env");
                 let above = at.current.ancestors().take_while(|dir| *dir != at.home);
@@ -312,26 +321,27 @@ impl Agent {
 }
 
 impl Surroundings<'_> {
-    /// A directory of the user's configurations.
+    /// Returns the directory of this name among the user's configurations. A relative `XDG_CONFIG_HOME` is ignored, as
+    /// its specification requires.
     pub fn config(&self, name: &str) -> PathBuf {
         let set = (self.env)("XDG_CONFIG_HOME").map(PathBuf::from);
         let base = set.filter(|path| path.is_absolute());
         base.unwrap_or_else(|| self.home.join(".config")).join(name)
     }
 
-    /// A directory that a variable names, or one in the home directory.
+    /// Returns the directory that an environment variable names, or else `in_home` in the home directory.
     fn named(&self, variable: &str, in_home: &str) -> PathBuf {
         let set = (self.env)(variable).filter(|path| !path.is_empty());
         set.map_or_else(|| self.home.join(in_home), PathBuf::from)
     }
 
-    /// Returns whether a variable is set to something.
+    /// Returns whether an environment variable is set and not empty.
     fn is_set(&self, variable: &str) -> bool {
         (self.env)(variable).is_some_and(|value| !value.is_empty())
     }
 }
 
-/// The text of a new file before anything is set in it.
+/// Returns the text of a new file before any value is set in it: JSON needs an object to hold the values.
 pub fn empty(syntax: Syntax) -> &'static str {
     if syntax == Syntax::Json { "{}\n" } else { "" }
 }

@@ -1,20 +1,20 @@
-//! The server of `infold mcp` in the configuration of an agent.
+//! The entry of the MCP server `infold mcp` in an agent's configuration: each agent has its own form of it.
 
 use serde_json::{Value, json};
 
 use crate::edit::Syntax;
 use crate::tree::PathStep;
 
-/// How an agent reaches the server.
+/// How an agent reaches the MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEntry {
-    /// It starts a command: the program and its arguments.
+    /// The agent starts the server as a process: the program and its arguments.
     Command(String, Vec<String>),
-    /// It sends requests to an address.
+    /// The agent sends requests to this address.
     Address(String),
 }
 
-/// The forms in which agents keep their servers.
+/// The form in which an agent's configuration lists MCP servers, named after an agent that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum McpForm {
     /// Claude Code, Cursor.
@@ -32,7 +32,7 @@ pub enum McpForm {
 }
 
 impl McpForm {
-    /// The syntax of the file.
+    /// Returns the syntax of the file that lists the servers.
     pub fn syntax(self) -> Syntax {
         match self {
             McpForm::Claude | McpForm::Gemini | McpForm::Opencode => Syntax::Json,
@@ -41,7 +41,8 @@ impl McpForm {
         }
     }
 
-    /// Where the server stands in the file.
+    /// Returns where the entry stands in the file: under the key `infold`; in Continue's list, it is the element with
+    /// that name.
     pub fn path(self) -> Vec<PathStep> {
         match self {
             McpForm::Claude | McpForm::Gemini => PathStep::keys(&["mcpServers", "infold"]),
@@ -55,7 +56,7 @@ impl McpForm {
         }
     }
 
-    /// The server, as the agent wants it.
+    /// Returns the entry in the form that the agent reads.
     pub fn value(self, entry: &ServerEntry) -> Value {
         match (self, entry) {
             (McpForm::Claude, ServerEntry::Address(url)) => json!({"type": "http", "url": url}),

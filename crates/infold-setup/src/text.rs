@@ -1,8 +1,9 @@
-//! Places in a text: lines, columns, line ends, and pieces that are replaced.
+//! Finds lines in a text and replaces pieces of it, so that all other bytes stay. Places are byte offsets.
 
 use std::ops::Range;
 
-/// Pieces of a text that are replaced, in any order; they do not overlap.
+/// Replacements of pieces of a text, collected in any order and applied at once, so that all offsets refer to the
+/// original text. The pieces must not overlap.
 #[derive(Debug, Default)]
 pub(crate) struct Patch(Vec<(Range<usize>, String)>);
 
@@ -20,7 +21,7 @@ impl Patch {
     }
 
     pub fn apply(mut self, text: &str) -> String {
-        // Stable: what was put to one place first comes first.
+        // The sort must be stable: texts inserted at the same place keep their order.
         self.0.sort_by_key(|(range, _)| (range.start, range.end));
         let mut out = String::with_capacity(text.len() + 64);
         let mut from = 0;
@@ -34,7 +35,7 @@ impl Patch {
     }
 }
 
-/// The line end that a text uses.
+/// Returns the line end of a text: that of its first line, or `\n` if it has only one line.
 pub(crate) fn line_end(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
@@ -42,13 +43,13 @@ pub(crate) fn line_end(text: &str) -> &'static str {
     }
 }
 
-/// Returns where the line of a place begins; a byte order mark belongs to no line.
+/// Returns where the line that contains `at` begins. The first line begins behind a byte order mark.
 pub(crate) fn line_start(text: &str, at: usize) -> usize {
     let start = text[..at].rfind('\n').map_or(0, |at| at + 1);
     start.max(bom(text))
 }
 
-/// Returns where the line of a place ends, before its line end.
+/// Returns where the line that contains `at` ends: the place before its line end.
 pub(crate) fn line_stop(text: &str, at: usize) -> usize {
     let stop = text[at..].find('\n').map_or(text.len(), |end| at + end);
     if stop > at && text[..stop].ends_with('\r') {
@@ -58,24 +59,24 @@ pub(crate) fn line_stop(text: &str, at: usize) -> usize {
     }
 }
 
-/// Returns the white space that the line of a place begins with.
+/// Returns the spaces and tabs at the beginning of the line that contains `at`; none of them stand behind `at`.
 pub(crate) fn indent(text: &str, at: usize) -> &str {
     let line = &text[line_start(text, at)..at];
     let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
     &line[..blank]
 }
 
-/// Returns whether only white space stands between the line's beginning and a place.
+/// Returns whether only spaces and tabs stand between the beginning of the line and `at`.
 pub(crate) fn begins_line(text: &str, at: usize) -> bool {
     indent(text, at).len() == at - line_start(text, at)
 }
 
-/// The length of a byte order mark.
+/// Returns the length of the byte order mark of a text; 0 if it has none.
 pub(crate) fn bom(text: &str) -> usize {
     if text.starts_with('\u{feff}') { 3 } else { 0 }
 }
 
-/// Line and column of a place, from 1.
+/// Returns the line and the column of a place, both counted from 1. A column is a character, not a byte.
 pub(crate) fn position(text: &str, at: usize) -> (usize, usize) {
     let before = &text[bom(text).min(at)..at];
     let line = before.matches('\n').count() + 1;
@@ -83,11 +84,12 @@ pub(crate) fn position(text: &str, at: usize) -> (usize, usize) {
     (line, before[start..].chars().count() + 1)
 }
 
-/// Inserts whole lines behind the line that ends at `stop`, or before all lines.
+/// Inserts whole lines behind the line that ends at `after` (the place before its line end), or before all lines if
+/// `after` is `None`.
 ///
-/// The last line of a text that has no line end keeps having none.
+/// If the last line of the text has no line end, the last line of the new text has none either.
 pub(crate) fn insert_lines(text: &str, after: Option<usize>, lines: &[String], patch: &mut Patch) {
-    // A text may mix line ends: the line before the new ones decides.
+    // A text may mix line ends: the new lines get that of the line before them.
     let end = match after.map(|stop| &text[stop..]) {
         Some(rest) if rest.starts_with("\r\n") => "\r\n",
         Some(rest) if rest.starts_with('\n') => "\n",
@@ -101,7 +103,7 @@ pub(crate) fn insert_lines(text: &str, after: Option<usize>, lines: &[String], p
     }
 }
 
-/// Removes the whole lines of a range.
+/// Removes all lines that a range touches, with their line ends.
 pub(crate) fn remove_lines(text: &str, range: Range<usize>, patch: &mut Patch) {
     let start = line_start(text, range.start);
     let stop = line_stop(text, range.end);
@@ -110,7 +112,7 @@ pub(crate) fn remove_lines(text: &str, range: Range<usize>, patch: &mut Patch) {
         None => stop,
     };
     if after == stop && start > bom(text) {
-        // The last line has no line end: the line before it loses its own.
+        // The last line has no line end. The line before it loses its own, so that the text still ends without one.
         let before = text[..start].strip_suffix('\n').unwrap_or(&text[..start]);
         let before = before.strip_suffix('\r').unwrap_or(before);
         patch.remove(before.len()..stop);

@@ -1,4 +1,5 @@
-//! Comments that are posted once: each has a hidden marker that is looked for first.
+//! Posts comments at most once: each begins with a hidden marker (an HTML comment), and is not posted if a comment with
+//! the same marker exists.
 
 use uuid::Uuid;
 
@@ -7,7 +8,7 @@ use crate::{Source, SourceError, SourceKind, TaskComment, TaskRef};
 /// The start of every marker.
 const MARKER_START: &str = "<!-- infold:";
 
-/// The event that a comment reports.
+/// The event that a comment reports. A task gets at most one comment of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommentKind {
     Start,
@@ -16,7 +17,7 @@ pub enum CommentKind {
 }
 
 impl CommentKind {
-    /// Returns the line that tells a comment from others.
+    /// Returns the first line of a comment, by which it is recognised later.
     pub fn marker(self, task: Uuid) -> String {
         let name = match self {
             CommentKind::Start => "start",
@@ -27,15 +28,17 @@ impl CommentKind {
     }
 }
 
-/// Says whether a comment has a marker of any task.
+/// Returns whether a comment contains a marker of any task. Such comments are not shown to the model as part of the
+/// task.
 pub fn is_own(body: &str) -> bool {
     body.contains(MARKER_START)
 }
 
 impl Source {
-    /// Posts a comment unless it is there; returns whether it was posted now.
+    /// Posts a comment unless it exists; returns whether this call posted it.
     ///
-    /// An answer that is lost does not double it: the marker is looked for before each attempt.
+    /// If the answer to a post is lost, the comment may have been posted. The comments are therefore read again before
+    /// each attempt, and a comment that is found after the first attempt counts as posted by this call.
     pub(crate) async fn comment_once(
         &mut self,
         at: &TaskRef,
@@ -51,7 +54,7 @@ impl Source {
             let comments = self.comments(at).await?;
             if comments
                 .iter()
-                .any(|comment| self.wrote(login.as_deref(), comment, &marker))
+                .any(|comment| self.is_own_comment(login.as_deref(), comment, &marker))
             {
                 return Ok(attempt > 0);
             }
@@ -71,13 +74,16 @@ impl Source {
         }
     }
 
-    /// Says whether a comment is ours. A marker that another account wrote does not count: the id of a task is
-    /// public from its first comment on, and anybody could keep the next one from being posted.
-    fn wrote(&self, login: Option<&str>, comment: &TaskComment, marker: &str) -> bool {
+    /// Returns whether this account posted a comment with this marker. A marker in a comment of another account does
+    /// not count: the id of a task is public from its first comment on, so another person could otherwise post the next
+    /// marker and prevent our comment.
+    fn is_own_comment(&self, login: Option<&str>, comment: &TaskComment, marker: &str) -> bool {
         let is_ours = match (login, self.kind()) {
             (Some(login), _) => comment.author.eq_ignore_ascii_case(login),
-            // The token of an app has no account that the server names; its comments are those of a bot.
+            // The server names no account for the token of a GitHub app, but marks the app's comments as those of a
+            // bot.
             (None, SourceKind::Github) => comment.is_bot,
+            // `is_bot` is never set for GitLab, so the marker alone decides.
             (None, SourceKind::Gitlab) => true,
         };
         is_ours && comment.body.starts_with(marker)

@@ -1,8 +1,9 @@
-//! Issues and pull or merge requests of GitHub and GitLab as tasks: list, take, comment, relabel.
+//! Takes tasks from GitHub and GitLab: issues, pull requests and merge requests with a label.
 //!
-//! A [`Source`] is one server with its token. [`fetch`] lists the items with a label, adds each to a
-//! [`TaskQueue`] once, and relabels it as taken; [`Source::report_start`] and [`Source::report_result`]
-//! comment, once each, and relabel it at the end. The only state of this crate is a cache of pages.
+//! A [`Source`] is one server with its token. [`fetch`] lists the items with the label, adds each item to a
+//! [`TaskQueue`] once, and changes the label to say that it was taken. [`Source::report_start`] and
+//! [`Source::report_result`] post one comment each; the latter also sets the label of the result. Labels and comments
+//! on the server are the state of this crate; it stores only a cache of pages.
 //!
 //! ```no_run
 //! use infold_sources::{FetchOptions, Source, SourceKind, SourceOptions, TaskQueue, fetch};

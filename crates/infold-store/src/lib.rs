@@ -21,7 +21,7 @@
 //! writer.redo()?;
 //! drop(writer);
 //!
-//! // Readers need no lock, and nothing is lost under a fold.
+//! // Readers need no lock. The view shows message 1, the summary and message 4; the log still has all four.
 //! let log = contexts.read(task)?;
 //! let view = View::of(log.state().shown(), &log)?;
 //! assert_eq!(String::from_utf8(log.rendered(&view)?)?.lines().count(), 3);
@@ -29,10 +29,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// Errors, times, files and directories.
 mod error;
 mod time;
 mod file;
 mod dirs;
+// The records of one task's log and of its sidecars, and how they are read.
 mod stored;
 mod table;
 mod entry;
@@ -42,11 +44,13 @@ mod lines;
 mod log;
 mod show;
 mod boot;
+// Files that are derived from the log, and working files.
 mod current;
 mod derived;
 mod facts;
 mod text_vectors;
 mod working_file;
+// The one writer of a task: its lock, the repair on open, and what it appends.
 mod lock;
 mod repair;
 mod unsynced;
@@ -55,19 +59,23 @@ mod writer;
 mod push_journal;
 mod push;
 mod frame;
+// A contexts directory: all tasks, with the databases that index them.
 mod metadata;
 mod database;
 mod registry;
 mod chain_index;
 mod contexts;
+// Imports of transcripts and of single messages.
 mod imported;
 mod task_draft;
 mod incoming;
+// Checks and repairs of damaged tasks.
 mod verify;
 mod mend;
 mod lengthen;
 mod fork_point;
 mod doctor;
+// Removal of secrets and redacted texts, also from later copies.
 mod redact;
 mod redacted_name;
 mod redacted_digests;
@@ -76,7 +84,9 @@ mod redacted_values;
 mod redacted_lines;
 mod redaction_index;
 mod secrets;
+// The search index over all tasks.
 mod search;
+
 pub use chain_index::{ChainIndex, Key, KnownChain};
 pub use contexts::{Contexts, Enqueued, NewTask, TaskError, end_of, recorded_status};
 pub use derived::{Derived, RecordError};

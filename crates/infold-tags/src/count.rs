@@ -1,4 +1,4 @@
-//! Counts the tokens of a message's content as Roo Code does.
+//! Counts the tokens of a message's content as Roo Code does, because its folds depend on these numbers.
 
 use infold_wire::tokens::{Counter, Encoding, image};
 use infold_wire::{Json, JsonKind, js};
@@ -23,12 +23,12 @@ pub fn count_unpadded(content: Json<'_>) -> u64 {
     counter.finish()
 }
 
-/// Returns a sum of tokens times 1.5, rounded up.
+/// Adds Roo Code's margin to a number of tokens: times 1.5, rounded up.
 pub fn pad(tokens: u64) -> u64 {
     (tokens * 3).div_ceil(2)
 }
 
-/// Returns the tokens of a block, written as the text that Roo Code counts for it.
+/// Returns the tokens of the text that Roo Code writes for a block in order to count it.
 fn count_block(block: Json<'_>) -> u64 {
     let mut counter = Counter::new(Encoding::O200k);
     match &*block.get("type").map(Json::name).unwrap_or_default() {
@@ -88,7 +88,7 @@ fn push_result(block: Json<'_>, counter: &mut Counter) {
     }
 }
 
-/// Pushes a value as a JavaScript template string prints it.
+/// Pushes a value as a JavaScript template string prints it: Roo Code puts it into one, even if it is missing.
 fn push_printed(value: Option<Json<'_>>, counter: &mut Counter) {
     match value {
         None => counter.push("undefined"),

@@ -1,14 +1,15 @@
-//! The tag form: what agents that keep folds as tags inside their messages do to a conversation.
+//! The tag form: folds conversations of agents that store folds as tags inside their messages.
 //!
 //! Agents such as Roo Code hold a conversation as one array and hide a message
 //! by tagging it with the id of a fold (`condenseParent`, `truncationParent`).
-//! The stand-in, a summary or a marker, sits in the same array and carries the
-//! id itself. A tag whose stand-in is gone hides nothing. How such a message is
-//! read and tagged is in [`infold_wire::tags`].
+//! The stand-in, a summary or a marker, is in the same array and has the id as
+//! its own. A tag whose stand-in was removed hides nothing. [`infold_wire::tags`]
+//! reads and tags single messages.
 //!
-//! These functions do what the agents' own code does, down to the timestamps of
-//! the stand-ins, and including what it does badly; `tests/vectors` holds the
-//! recordings. They read no clock and draw no ids: both are arguments.
+//! These functions give the same results as the agents' own code, down to the
+//! timestamps of the stand-ins and including its mistakes: the tests compare them
+//! with recordings of that code (`tests/vectors`). They therefore read no clock
+//! and draw no ids: both are arguments.
 //!
 //! ```
 //! use infold_tags::{Millis, TagId, Tagged, effective, truncate};

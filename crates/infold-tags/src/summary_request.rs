@@ -1,4 +1,4 @@
-//! The request that asks a model for a summary, and the model's reply.
+//! The request that asks a model for a summary in the tag form, and the model's reply.
 
 use infold_wire::{Json, js};
 
@@ -22,22 +22,23 @@ pub enum SummaryPrompt<'a> {
     Custom(&'a str),
 }
 
-/// The form of images: the agent decides by its main model, not by the one that summarises.
+/// What happens to images in the messages to summarise. The agent decides this by whether its main model takes images,
+/// even if another model summarises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageHandling {
-    /// Images are sent.
+    /// Images are sent unchanged.
     Sent,
     /// A short text replaces each image; those inside tool results are sent nevertheless.
     Named,
 }
 
-/// A model that summarises: called at most once, it replies or fails.
+/// The call of a model that summarises. It is made at most once, so a failure is not retried.
 pub type SummaryModel<'a, E> = Box<dyn FnOnce(&SummaryRequest<'_>) -> Result<SummaryReply, E> + 'a>;
 
 /// The reply of a model. A stream of [`ReplyChunk`]s can be collected into one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SummaryReply {
-    /// All its text.
+    /// The whole text.
     pub text: String,
     /// The cost of the call; zero if not reported.
     pub cost: f64,
@@ -45,12 +46,13 @@ pub struct SummaryReply {
     pub tokens: f64,
 }
 
-/// A part of a reply; reasoning is left out.
+/// A part of a streamed reply. Reasoning is not part of a summary, so there is no variant for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplyChunk {
     /// More text.
     Text(String),
-    /// The usage so far; the last one counts, and its missing values are zero.
+    /// The usage so far. Only the last report counts; values that it does not have are zero, even if an earlier one had
+    /// them.
     Usage {
         /// The cost of the call.
         cost: Option<f64>,
@@ -86,6 +88,7 @@ impl FromIterator<ReplyChunk> for SummaryReply {
 }
 
 impl<'a> SummaryRequest<'a> {
+    /// Builds the request for these messages, with the instruction as the last one.
     pub(crate) fn of(
         messages: &[Tagged],
         prompt: SummaryPrompt<'a>,
@@ -108,7 +111,8 @@ const INSTRUCTION: &str =
     "Summarize the conversation so far, as described in the prompt instructions.";
 const IMAGE_REPLACEMENT: &[u8] = br#"{"type":"text","text":"[Referenced image in conversation]"}"#;
 
-/// Returns a message with only its role and its content, each byte for byte.
+/// Returns a message with only its role and its content. The bytes of both are kept, except those of images that are
+/// named.
 fn strip_message(message: &Tagged, images: ImageHandling) -> Tagged {
     let mut text = b"{".to_vec();
     for name in ["role", "content"] {
@@ -128,7 +132,7 @@ fn strip_message(message: &Tagged, images: ImageHandling) -> Tagged {
     parse_message(&text)
 }
 
-/// Copies a content with a text in place of each image block.
+/// Copies a content with a text in place of each image block. Blocks inside tool results are not searched.
 fn replace_images(content: Json<'_>, out: &mut Vec<u8>) {
     let (start, bytes) = (content.range().start, content.bytes());
     let mut copied = 0;

@@ -1,4 +1,4 @@
-//! Requests other than calls of a model: models, counts, a version.
+//! Responses to requests that call no model: lists and descriptions of models, and counts of tokens.
 
 use infold_wire::{Wire, quote};
 
@@ -6,13 +6,13 @@ use crate::Model;
 use crate::dialect::json;
 use crate::send::Outgoing;
 
-/// The model shown if the server accepts any name.
-const ANY: &str = "testkit";
+/// The model that is listed if the server accepts any name.
+const DEFAULT_MODEL_NAME: &str = "testkit";
 
-/// The list of models, as a wire has it.
+/// Returns the response with the list of models, in the form of a wire.
 pub(crate) fn models(wire: Wire, model: &Model) -> Outgoing {
     let names: Vec<&str> = if model.names.is_empty() {
-        vec![ANY]
+        vec![DEFAULT_MODEL_NAME]
     } else {
         model.names.iter().map(String::as_str).collect()
     };
@@ -50,10 +50,11 @@ pub(crate) fn models(wire: Wire, model: &Model) -> Outgoing {
     )
 }
 
-/// Ollama's description of a model.
+/// Returns Ollama's description of a model (`/api/show`).
 pub(crate) fn show(model: &Model) -> Outgoing {
     let window = model.window.unwrap_or(128_000);
-    // The window of the training is not the one it runs with.
+    // Ollama reports the window of the training as `context_length` always, and `num_ctx`, with which the model runs,
+    // only if it is set. A client must not take the first for the second.
     let set = model
         .window
         .map(|window| format!(r#""parameters":"num_ctx                        {window}","#));
@@ -66,10 +67,10 @@ pub(crate) fn show(model: &Model) -> Outgoing {
     )
 }
 
-/// The window that Ollama loads a model with by default.
+/// The window with which Ollama loads a model if nothing sets another.
 pub(crate) const OLLAMAS_OWN: u64 = 4096;
 
-/// Ollama's description of the loaded model.
+/// Returns Ollama's list of loaded models (`/api/ps`): one, by its name and window, or none.
 pub(crate) fn loaded(model: Option<&(String, u64)>) -> Outgoing {
     let each = |(name, window): &(String, u64)| {
         let quoted = quote(name);
@@ -81,7 +82,7 @@ pub(crate) fn loaded(model: Option<&(String, u64)>) -> Outgoing {
     json(200, format!(r#"{{"models":[{list}]}}"#))
 }
 
-/// A number of tokens, as a wire has it.
+/// Returns the response with a number of tokens, in the form of a wire.
 pub(crate) fn counted(wire: Wire, tokens: u64) -> Outgoing {
     let name = match wire {
         Wire::Gemini => "totalTokens",

@@ -1,4 +1,4 @@
-//! One step of a script: the handling of one request.
+//! One step of a script: what the test server sends for one request, and how fast.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,8 @@ use tokio::sync::Semaphore;
 
 use crate::{Answer, NamedError, errors};
 
-/// The handling of one request.
+/// One step of a script: the response to one request, and how it is sent. Constructors choose the response; the other
+/// methods change how it is sent.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub(crate) what: StepAction,
@@ -19,14 +20,17 @@ pub struct Step {
 pub(crate) enum StepAction {
     /// The default model, which repeats its input.
     Model,
+    /// The model's answer, which is written in the form of the wire of the request.
     Answer(Answer),
-    /// A reply already in the form of the wire.
+    /// A reply whose messages are already in the form of the wire of the request.
     Exact(Reply),
+    /// An HTTP response that is sent as it is given.
     Raw(Raw),
+    /// No response; the connection stays open.
     Never,
 }
 
-/// A response as it is.
+/// An HTTP response that is sent as it is given, whatever the wire of the request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Raw {
     pub status: u16,
@@ -37,21 +41,25 @@ pub(crate) struct Raw {
 /// How a response is sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pace {
+    /// The pause before the first byte.
     pub after: Duration,
+    /// The pause between two events of a stream.
     pub between: Duration,
-    /// How many bytes at a time, and how long between them.
+    /// The number of bytes that are sent at a time, and the pause between them.
     pub slow: Option<(usize, Duration)>,
+    /// Where the connection is dropped.
     pub cut: Option<Cut>,
+    /// Whether a dropped connection is reset (RST) instead of closed (FIN).
     pub reset: bool,
-    /// Which event is broken, from zero.
+    /// The index of the event that is cut in half.
     pub malformed: Option<usize>,
-    /// How many characters a streamed piece has.
+    /// The number of characters of a text in one event; by default the model decides.
     pub piece: Option<usize>,
-    /// After how many events the rest waits for a gate.
+    /// The number of events before the gate, and the gate for which the rest waits.
     pub gate: Option<(usize, Gate)>,
 }
 
-/// A gate that a test opens to let the rest of an answer through.
+/// A gate that a test opens to let the server send the rest of a response. Clones are the same gate.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<Semaphore>);
 
@@ -61,21 +69,24 @@ impl Gate {
         Gate(Arc::new(Semaphore::new(0)))
     }
 
-    /// Lets everything through, from now on.
+    /// Opens the gate for all waiting and all later responses; it cannot be closed again.
     pub fn open(&self) {
         self.0.close();
     }
 
-    /// Waits until it is open.
+    /// Waits until the gate is open.
     pub(crate) async fn wait(&self) {
-        // There are no permits: this ends when the semaphore is closed.
+        // The semaphore never has a permit, so this waits until it is closed, which opens the gate.
         let _ = self.0.acquire().await;
     }
 }
 
+/// How much is sent before the connection is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cut {
+    /// So many bytes of the body.
     Bytes(usize),
+    /// So many events.
     Events(usize),
 }
 
@@ -85,7 +96,7 @@ impl Step {
         Step { what, pace }
     }
 
-    /// Says this.
+    /// Answers with a text.
     pub fn say(text: impl Into<String>) -> Step {
         Step::answer(Answer {
             text: Some(text.into()),
@@ -93,7 +104,7 @@ impl Step {
         })
     }
 
-    /// Reasons, then speaks.
+    /// Answers with reasoning and a text.
     pub fn think(thought: impl Into<String>, text: impl Into<String>) -> Step {
         Step::answer(Answer {
             thinking: Some(thought.into()),
@@ -102,7 +113,7 @@ impl Step {
         })
     }
 
-    /// Calls a tool; the arguments are the text of a JSON object.
+    /// Answers with a call of a tool; the arguments are the text of a JSON object.
     pub fn call(name: impl Into<String>, arguments: impl Into<String>) -> Step {
         Step::answer(Answer {
             calls: vec![(name.into(), arguments.into())],
@@ -110,22 +121,22 @@ impl Step {
         })
     }
 
-    /// Answers.
+    /// Answers with this answer.
     pub fn answer(answer: Answer) -> Step {
         Step::new(StepAction::Answer(answer))
     }
 
-    /// Replies with exactly this, whose messages are in the form of the wire that is asked.
+    /// Responds with a reply whose messages are already in the form of the wire of the request.
     pub fn exact(reply: Reply) -> Step {
         Step::new(StepAction::Exact(reply))
     }
 
-    /// Lets the default model answer.
+    /// Lets the default model answer, which repeats its input.
     pub fn model() -> Step {
         Step::new(StepAction::Model)
     }
 
-    /// Responds with this status and body.
+    /// Responds with this status and this body, as JSON.
     pub fn error(status: u16, body: impl Into<Vec<u8>>) -> Step {
         Step::new(StepAction::Raw(Raw {
             status,
@@ -138,13 +149,13 @@ impl Step {
     ///
     /// # Panics
     ///
-    /// If there is none of that name: the test is wrong.
+    /// If no error has this name.
     pub fn named(name: &str) -> Step {
         let found = errors().iter().find(|error| error.name == name);
         Step::from(found.unwrap_or_else(|| panic!("no error is named `{name}`")))
     }
 
-    /// Responds with 200 and nothing.
+    /// Responds with the status 200 and an empty body.
     pub fn empty() -> Step {
         Step::new(StepAction::Raw(Raw {
             status: 200,
@@ -157,12 +168,13 @@ impl Step {
         Step::new(StepAction::Never)
     }
 
-    /// Drops the connection before the first byte.
+    /// Drops the connection before the first byte of the response, the status line included.
     pub fn hang_up() -> Step {
         Step::empty().cut_after_bytes(0)
     }
 
-    /// Adds a header to a response that was given as it is; a content type replaces the one before.
+    /// Adds a header to a raw response ([`Step::error`], [`Step::named`], [`Step::empty`]); other steps ignore it. A
+    /// `content-type` (in lower case) replaces the earlier one.
     pub fn header(mut self, name: &str, value: &str) -> Step {
         if let StepAction::Raw(raw) = &mut self.what {
             raw.headers
@@ -184,7 +196,7 @@ impl Step {
         self
     }
 
-    /// Sends this many events, and the rest when the gate is opened.
+    /// Sends this many events, and the rest once the gate is open.
     pub fn gated(mut self, events: usize, gate: &Gate) -> Step {
         self.pace.gate = Some((events, gate.clone()));
         self
@@ -202,7 +214,7 @@ impl Step {
         self
     }
 
-    /// Drops the connection after this many bytes of the body; after none, before the status.
+    /// Drops the connection after this many bytes of the body. With 0, not even the status line is sent.
     pub fn cut_after_bytes(mut self, bytes: usize) -> Step {
         self.pace.cut = Some(Cut::Bytes(bytes));
         self
@@ -214,13 +226,14 @@ impl Step {
         self
     }
 
-    /// Where the connection is dropped, it is reset rather than closed.
+    /// Resets the connection (RST) where it would be closed (FIN) by a cut. Without a cut, this has no effect.
     pub fn reset(mut self) -> Step {
         self.pace.reset = true;
         self
     }
 
-    /// Breaks this event (from zero), or the body of a reply that is not streamed.
+    /// Cuts an event in half, so that its JSON is invalid: the one with this index, or the last if there are fewer. Of
+    /// a response that is not streamed, the body is cut, whatever the index.
     pub fn malformed_at(mut self, event: usize) -> Step {
         self.pace.malformed = Some(event);
         self

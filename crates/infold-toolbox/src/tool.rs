@@ -5,16 +5,17 @@ use serde_json::Value;
 /// A tool that can be called.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// The name by which it is called. `mcp__SERVER__TOOL` if others have the same.
+    /// The name by which the model calls it. It is `mcp__SERVER__TOOL` for a tool of a server whose own name another
+    /// tool has too, or that is reserved.
     pub name: String,
     /// The description that a model reads.
     pub description: String,
     /// The JSON Schema of its arguments, an object.
     pub input_schema: Value,
-    /// Whether it changes nothing, so that several calls may run at once. For a server's tool, this is the
-    /// server's annotation.
+    /// Whether the tool changes nothing, so that several calls may run at once. For a tool of a server, the server says
+    /// so itself (its annotation).
     pub read_only: bool,
-    /// The MCP server that has it; none for a tool of the workspace.
+    /// The MCP server that offers it; `None` for a tool of the workspace.
     pub server: Option<String>,
 }
 
@@ -23,15 +24,15 @@ pub struct Tool {
 pub struct ToolList {
     /// The tools of the workspace first, then those of each server in the order of the settings.
     pub tools: Vec<Tool>,
-    /// Servers that did not start, or whose tools are not all there.
+    /// Servers that did not start, or some of whose tools are missing from `tools`.
     pub problems: Vec<ServerProblem>,
 }
 
-/// Why tools of a server are missing.
+/// The reason that tools of a server are missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerProblem {
-    /// The server.
+    /// The name of the server.
     pub server: String,
-    /// The problem, with the end of the server's standard error.
+    /// The problem; if the server ended, with the last lines of its standard error.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! A tool as it is offered: by a request, or by the policy itself.
+//! A tool with the definition that the model gets: one of a request, or one that the policy defines.
 
 use std::sync::OnceLock;
 
@@ -17,21 +17,23 @@ pub enum ToolOrigin {
     Policy,
 }
 
-/// A tool as it is offered.
+/// A tool with the definition that the model gets.
 #[derive(Clone, Debug)]
 pub struct OfferedTool {
     pub(crate) name: String,
     pub(crate) origin: ToolOrigin,
-    /// The whole definition, as the model gets it.
+    /// The JSON of the whole definition, schema included, as the model gets it.
     definition: String,
+    /// The JSON Schema of the arguments; `None` if it is not known, or if the provider defines the arguments.
     pub(crate) schema: Option<String>,
-    /// Whether its schema may say that there are no other members: Gemini's own form may not.
+    /// Whether the schema may contain `additionalProperties`: that in Gemini's own form (`parameters`) may not.
     pub(crate) can_be_closed: bool,
+    /// The tokens of `definition`, counted when they are first needed.
     tokens: OnceLock<u64>,
 }
 
 impl OfferedTool {
-    /// A tool of which only the name is known.
+    /// Returns a tool of which only the name is known.
     pub fn named(name: &str) -> OfferedTool {
         let definition = format!(r#"{{"name":{}}}"#, quote(name));
         OfferedTool::new(name.to_owned(), ToolOrigin::Client, definition, None)
@@ -42,6 +44,7 @@ impl OfferedTool {
         listed_tools(tools).iter().map(OfferedTool::of).collect()
     }
 
+    /// Reads one tool of a request.
     pub(crate) fn of(listed: &ListedTool<'_>) -> OfferedTool {
         let text = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
         let [kind, parameters] = listed.definition.pick(["type", "parameters"]);
@@ -52,12 +55,13 @@ impl OfferedTool {
             listed.schema.map(text),
         );
         OfferedTool {
+            // A definition with `parameters` and without `type` is a function declaration of Gemini's.
             can_be_closed: kind.is_some() || parameters.is_none(),
             ..tool
         }
     }
 
-    /// A tool that the policy defines.
+    /// Returns a tool that the policy defines.
     pub(crate) fn defined(name: &str, rule: &ToolRule) -> OfferedTool {
         let schema = rule.schema.clone();
         let shown = schema.as_deref().unwrap_or(r#"{"type":"object"}"#);
@@ -86,12 +90,12 @@ impl OfferedTool {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the tool.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The tokens of its definition as the model gets it.
+    /// Returns the tokens of the definition as the model gets it: with the narrowed schema if the verdict has one.
     pub fn tokens(&self, verdict: &ToolVerdict) -> u64 {
         if let (ToolVerdict::Narrowed { schema, .. }, Some(own)) = (verdict, &self.schema) {
             let definition = self.definition.replacen(own.as_str(), schema, 1);

@@ -1,4 +1,5 @@
-//! Compiled JSON Schemas, bounded in number and size.
+//! Compiles the JSON Schemas of tools and caches them. Schemas come from clients and servers that are not trusted, so
+//! their size, the cost of a validation and the cache are bounded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,25 +7,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-/// A longer schema is not compiled.
+/// The most bytes of a schema; a longer one is not compiled.
 pub const MAX_SCHEMA_BYTES: usize = 256 << 10;
-/// The compiled schemas that are kept have at most so many bytes together.
+/// The most bytes of all schemas in the cache, before they are compiled.
 const MAX_CACHED_BYTES: usize = 4 << 20;
-/// How often an expression may be tried again from an earlier place.
+/// The most backtracking steps of a regular expression: some expressions would otherwise take exponential time.
 const MAX_BACKTRACKS: usize = 100_000;
-/// The size of a compiled expression.
+/// The most bytes of a compiled regular expression.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// Why a schema cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// It is too long.
+    /// The schema is too long.
     #[error("the schema has {bytes} bytes, and at most {MAX_SCHEMA_BYTES} are read")]
     TooLong {
-        /// Its size.
+        /// The size of the schema.
         bytes: usize,
     },
-    /// It is not JSON, or no schema.
+    /// The text is not JSON, is no valid schema, or a validation would cost too much.
     #[error("not a JSON Schema: {reason}")]
     NotASchema {
         /// The reason.
@@ -62,14 +63,17 @@ pub(crate) fn compile(schema: &str) -> Result<Validator, SchemaError> {
     })
 }
 
+/// The most characters of a reason; the errors of the compiler quote the schema.
 const MAX_REASON_CHARS: usize = 300;
-/// The most values of a schema once its references are expanded: all of them may be tried on one argument.
+/// The most values of a schema once its references are expanded. A validation may try all of them on one argument, and
+/// a short schema can have exponentially many.
 const MAX_EXPANDED_VALUES: u64 = 1_000_000;
 
-/// Counts the values of a schema with its references replaced; one that leads back to itself counts once.
+/// Counts the values of a schema as if each reference were replaced by its target. A reference within its own target
+/// counts as one value.
 struct Expansion<'a> {
     root: &'a Value,
-    /// The counts of referenced schemas; none while one is being counted.
+    /// The count of each referenced schema; `None` while it is being counted, so that a cycle ends.
     known: HashMap<&'a str, Option<u64>>,
 }
 
@@ -87,11 +91,11 @@ impl<'a> Expansion<'a> {
     fn count(&mut self, value: &'a Value) -> u64 {
         let inside = match value {
             Value::Object(members) => {
-                let named = members.get("$ref").and_then(Value::as_str);
-                let named = named.map_or(0, |named| self.named(named));
+                let reference = members.get("$ref").and_then(Value::as_str);
+                let target = reference.map_or(0, |reference| self.count_target(reference));
                 members
                     .values()
-                    .fold(named, |sum, value| sum.saturating_add(self.count(value)))
+                    .fold(target, |sum, value| sum.saturating_add(self.count(value)))
             }
             Value::Array(values) => values
                 .iter()
@@ -101,7 +105,8 @@ impl<'a> Expansion<'a> {
         inside.saturating_add(1)
     }
 
-    fn named(&mut self, reference: &'a str) -> u64 {
+    /// Counts the values of the schema to which a reference leads; 1 if it leads out of this document or nowhere.
+    fn count_target(&mut self, reference: &'a str) -> u64 {
         if let Some(known) = self.known.get(reference) {
             return known.unwrap_or(1);
         }
@@ -116,7 +121,7 @@ impl<'a> Expansion<'a> {
     }
 }
 
-/// Compiled schemas, kept for the next call.
+/// A cache of compiled schemas, shared by all calls. Schemas that cannot be compiled are cached with their error.
 #[derive(Debug, Default)]
 pub struct Validators {
     cached: Mutex<Cached>,
@@ -131,8 +136,9 @@ struct Cached {
 type Compiled = Result<Arc<Validator>, SchemaError>;
 
 impl Validators {
-    /// Returns a schema compiled, or why it cannot be.
+    /// Returns the compiled schema, from the cache if it is there.
     pub fn get(&self, schema: &str) -> Result<Arc<Validator>, SchemaError> {
+        // `compile` checks this too, but its error would be cached with the whole schema as the key.
         if schema.len() > MAX_SCHEMA_BYTES {
             let bytes = schema.len();
             return Err(SchemaError::TooLong { bytes });
@@ -143,8 +149,10 @@ impl Validators {
                 return compiled.clone();
             }
         }
+        // The lock is not held here, because compiling may take long; two threads may compile the same schema.
         let compiled: Compiled = compile(schema).map(Arc::new);
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        // A full cache is emptied: the tools of the current requests fill it again at once.
         if cached.bytes + schema.len() > MAX_CACHED_BYTES {
             *cached = Cached::default();
         }
@@ -153,7 +161,7 @@ impl Validators {
         compiled
     }
 
-    /// The bytes of the schemas that are kept compiled.
+    /// Returns the bytes of all schemas in the cache, before they are compiled.
     pub fn cached_bytes(&self) -> usize {
         let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         cached.bytes

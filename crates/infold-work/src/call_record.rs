@@ -1,4 +1,4 @@
-//! The record of calls in the log: each is recorded before it is run and after.
+//! Records calls in the log, each before and after it runs, so that a worker that starts again knows which calls ran.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,10 +7,11 @@ use infold_log::{EventId, Seq};
 use infold_store::{CallStartedLine, Log, LogError, ToolError, What, Writer};
 use infold_wire::{ClientCall, Json, JsonKind, quote};
 
-/// Where a call stands: seqs are never used again, so neither is this.
+/// The position of a call in the log. It identifies the call for ever, because seqs are never reused; some wires give
+/// calls no ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallKey {
-    /// The message that holds it.
+    /// The message that contains the call.
     pub message: Seq,
     /// The number of calls before it in the message.
     pub index: u64,
@@ -19,22 +20,23 @@ pub(crate) struct CallKey {
 /// The state of a call according to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CallRecord {
-    /// It was started, and its end was not recorded.
+    /// The call was started, and its end was not recorded: it may or may not have taken effect.
     Started,
-    /// It ended with this result, or this error.
+    /// The call ended with this result, or with this error.
     Ended(Result<String, String>),
 }
 
-/// Returns the recorded states of calls in messages from `first` on.
+/// Returns the recorded states of the calls in messages from `first` on. Calls that were never started are not in it.
 pub(crate) fn call_records(
     log: &Log,
     first: Seq,
 ) -> Result<HashMap<CallKey, CallRecord>, LogError> {
     let mut records = HashMap::new();
+    // Newest first: the end of a call is read before its start.
     let events = (1..=log.state().at().event).rev();
     for id in events.filter_map(EventId::new) {
         let event = log.event(id)?;
-        // Events of a call come after its message, and events are in the order of their messages.
+        // The events of a call come after its message, so this event and all older ones belong to earlier messages.
         if event.after < first.get() {
             break;
         }
@@ -83,6 +85,8 @@ pub(crate) fn record_end(
     writer.tool(record.as_bytes()).map(drop)
 }
 
+/// Returns the record of a call that ended, as a line of `tools.jsonl`. Arguments that are no JSON object are stored as
+/// a string.
 fn write_record(
     key: CallKey,
     call: &ClientCall,
@@ -111,6 +115,7 @@ fn write_record(
     )
 }
 
+/// Reads the position and the result of a call from a record; `None` if the record is not one of [`write_record`].
 fn read_record(record: &str) -> Option<(CallKey, Result<String, String>)> {
     let json = Json::parse(record.as_bytes()).ok()?;
     let number = |name: &str| {
@@ -148,7 +153,7 @@ mod tests {
             let record = write_record(key, &calls[0], &result, Duration::from_millis(12));
             assert_eq!(read_record(&record), Some((key, result)));
         }
-        // Records of other tools have no place in a message.
+        // A record that an agent sent has no `message` and `index`.
         assert_eq!(read_record(r#"{"tool":"ls","result":"x"}"#), None);
     }
 }

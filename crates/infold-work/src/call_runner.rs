@@ -1,4 +1,5 @@
-//! Runs the calls of a round: each is recorded before it runs and after, and none that ended is run again.
+//! Runs the tool calls of a round. Each call is recorded before and after it runs, so that no call runs twice if the
+//! worker is killed and started again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -23,32 +24,33 @@ use crate::{RunEvent, RunListener, ToolSet};
 /// How a call ended, for listeners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
-    /// It was run.
+    /// The call was run.
     Ran {
-        /// Its output, or the error.
+        /// The output of the tool, or the error.
         result: Result<String, String>,
-        /// How long it took.
+        /// How long the call took.
         duration: Duration,
     },
-    /// It was not run; the text says why, and is sent to the model.
+    /// The call was not run; the text says why, and is the result that the model gets.
     Refused(String),
-    /// It was run before, and its recorded result was taken.
+    /// An earlier process ran the call, and its recorded result was used.
     Restored,
-    /// It was started before, and its end was not recorded.
+    /// An earlier process started the call and did not record its end. The call is not run again, because it may have
+    /// taken effect.
     Interrupted,
 }
 
-/// Runs the calls of a round.
+/// Runs the calls of a round of one task.
 pub(crate) struct CallRunner<'a> {
     pub contexts: &'a Contexts,
     pub task: Uuid,
     pub tools: &'a ToolSet,
     pub transitions: &'a Transitions,
-    /// How many tokens of a result the model is shown.
+    /// The most tokens of one result that the model is shown; the log stores the whole result.
     pub result_tokens: u64,
 }
 
-/// Why results could not be recorded.
+/// Why calls or their results could not be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum CallRecordError {
     /// The log could not be read or written.
@@ -67,20 +69,23 @@ pub enum CallRecordError {
 
 /// The decision about a call: run it, or use a known result.
 enum CallPlan {
-    /// It gets this result, and is not run.
+    /// The call is not run, and gets this result.
     Known(Result<String, String>),
-    /// It is run.
+    /// The call is run.
     Run,
 }
 
-/// The most bytes of a result as JSON: the message and the event that contain it have other members too.
+/// The most bytes of all results of a round as JSON. On some wires they are one message, and the message and the
+/// records have other members too.
 const MAX_RESULT_BYTES: usize = infold_store::MAX_MESSAGE - (64 << 10);
 
-/// The result for a call whose arguments contain the placeholder of a secret.
+/// The result for a call whose arguments contain the placeholder of a secret. The tool would take the placeholder
+/// literally, such as by writing it into a file in place of the secret.
 const REDACTED_ARGUMENTS: &str = "This call was not run: its arguments hold `[redacted:…]`, which stands for a secret that is not recorded, and would be taken literally. Leave that part out: edit other parts of the file, or let a command take the secret from a file.";
 
 impl CallRunner<'_> {
-    /// Runs the calls that have no result yet, and appends their results; returns why the task is to be paused, if so.
+    /// Runs the calls that have no result yet, and appends their results. Returns the reason to pause the task; `None`
+    /// if it can continue.
     pub fn run(
         &self,
         writer: &mut Writer,
@@ -91,7 +96,7 @@ impl CallRunner<'_> {
         let pending = round.pending();
         let records = call_records(writer.log(), round.first)?;
         let share = MAX_RESULT_BYTES / pending.len().max(1);
-        let mut paused = None;
+        let mut pause_reason = None;
         let mut results: Vec<Result<String, String>> = Vec::new();
         let mut at = 0;
         while at < pending.len() {
@@ -99,13 +104,13 @@ impl CallRunner<'_> {
             let plan = self.plan(writer, &pending[at], &records, repeats, listener)?;
             if repeats >= PAUSE_AFTER_REPEATS {
                 let name = &pending[at].call.name;
-                paused = Some(format!(
+                pause_reason = Some(format!(
                     "the model made the same call of `{name}` {repeats} times in a row"
                 ));
             }
             let count = match &plan {
                 CallPlan::Known(_) => 1,
-                CallPlan::Run => self.batch(&pending[at..], &records),
+                CallPlan::Run => self.batch_len(&pending[at..], &records),
             };
             match plan {
                 CallPlan::Known(result) => results.push(result),
@@ -126,10 +131,11 @@ impl CallRunner<'_> {
             }
         }
         writer.sync()?;
-        Ok(paused)
+        Ok(pause_reason)
     }
 
-    /// Decides whether a call is run.
+    /// Decides whether a call is run. If it is not, this reports the call to the listener, and records its result
+    /// unless that was recorded before.
     fn plan(
         &self,
         writer: &mut Writer,
@@ -178,7 +184,7 @@ impl CallRunner<'_> {
         Ok(CallPlan::Known(result))
     }
 
-    /// Returns the reason for the model why a call is not run; none if it is.
+    /// Returns the text for the model that says why a call is not run; `None` if it is run.
     fn refusal(&self, call: &ClientCall) -> Option<String> {
         let is_own = built_in::NAMES.contains(&call.name.as_str());
         if self.contexts.redacts() && !is_own && contains_marker(&call.arguments) {
@@ -187,14 +193,15 @@ impl CallRunner<'_> {
         self.tools.refusal(call)
     }
 
-    /// Returns how many calls from the first on run at the same time: more than one if they change nothing.
-    fn batch(&self, pending: &[RoundCall], records: &HashMap<CallKey, CallRecord>) -> usize {
-        let is_free = |one: &RoundCall| {
+    /// Returns how many calls from the first on run at the same time. Calls that may change something run alone and in
+    /// order, because a later call may depend on the change.
+    fn batch_len(&self, pending: &[RoundCall], records: &HashMap<CallKey, CallRecord>) -> usize {
+        let is_batchable = |one: &RoundCall| {
             let is_new = !records.contains_key(&one.key);
             is_new && self.tools.is_read_only(&one.call) && self.refusal(&one.call).is_none()
         };
-        let mut count = pending.iter().take_while(|one| is_free(one)).count();
-        // A call that is repeated within its own reply is judged by itself.
+        let mut count = pending.iter().take_while(|one| is_batchable(one)).count();
+        // A call that repeats another one of its batch begins the next batch, so that it is counted as a repetition.
         let differs = |at: usize| {
             let before = &pending[..at];
             !before
@@ -205,7 +212,8 @@ impl CallRunner<'_> {
         count.max(1)
     }
 
-    /// Runs calls at the same time: all are recorded before the first runs.
+    /// Runs calls at the same time, and records their results. All are recorded as started before the first runs. Each
+    /// result has at most `share` bytes as JSON.
     fn run_batch(
         &self,
         writer: &mut Writer,
@@ -244,7 +252,7 @@ impl CallRunner<'_> {
         };
         let mut results = Vec::new();
         for (one, (result, duration)) in batch.iter().zip(ran) {
-            let mut result = fitting(result, share);
+            let mut result = shorten_to_fit(result, share);
             if repeats >= WARN_AFTER_REPEATS {
                 let (Ok(text) | Err(text)) = &mut result;
                 text.push_str("\n\n");
@@ -260,13 +268,13 @@ impl CallRunner<'_> {
             });
             results.push(result);
         }
-        // Each call is counted when it ends, because those that follow may take long.
+        // The counters of the task are updated after each batch, because the calls that follow may take long.
         self.contexts.settle(self.task, writer)?;
         Ok(results)
     }
 
-    /// Shows head and tail of the results of a message that are too long; the log keeps all of them. `calls` are those that
-    /// the results answer.
+    /// Shows only the head and the tail of those results of a message that are too long for the model; the log keeps
+    /// them whole. `calls` are the calls that the results answer, in order.
     fn clip<'a>(
         &self,
         writer: &mut Writer,
@@ -281,7 +289,8 @@ impl CallRunner<'_> {
         let parts = parts.filter(|part| part.kind == PartKind::Result);
         let mut long = Vec::new();
         for (part, call) in parts.zip(calls) {
-            // Look-ups are bounded already, and were requested because the text was hidden.
+            // A result of `recall` or `search_history` is bounded already. The model asked for a hidden text, so hiding
+            // it again would be pointless.
             let is_long = tokens::part(&message, &part.range) > self.result_tokens;
             if is_long && !built_in::is_lookup(&call.name) {
                 long.push(part.index);
@@ -291,7 +300,7 @@ impl CallRunner<'_> {
             match writer.clip(seq, part, self.result_tokens) {
                 Ok(_) => {}
                 Err(Refused::Past(error)) => return Err(error.into()),
-                // A part that may not be shortened is shown whole; `manage` decides about it.
+                // A part that must not be masked is shown whole; `manage` makes room for it, or reports that it cannot.
                 Err(_) => {}
             }
         }
@@ -299,7 +308,8 @@ impl CallRunner<'_> {
     }
 }
 
-/// Returns how many times in a row a call was made, this time included.
+/// Returns how many times in a row the model made a call with the same arguments, this time included. The calls of this
+/// round are compared first, then those of earlier rounds.
 fn count_repeats(
     writer: &Writer,
     round: &LastRound,
@@ -317,12 +327,13 @@ fn count_repeats(
     Ok(count + repeats::count_before(writer.log(), round.first, &pending.call)?)
 }
 
-/// Returns a result that fits into a message as JSON.
-fn fitting(result: Result<String, String>, share: usize) -> Result<String, String> {
+/// Returns a result of at most `share` bytes as JSON: a longer one is reduced to its head and tail.
+fn shorten_to_fit(result: Result<String, String>, share: usize) -> Result<String, String> {
     let cut = |mut text: String| {
         let mut size = quote(&text).len();
         while size > share {
-            // Escapes are not spread evenly: a little less each time.
+            // Head and tail may have more escapes than the rest. Each pass takes 5 % less than the average allows, so
+            // the loop ends.
             let bytes = (text.len() as f64 * share as f64 / size as f64 * 0.95) as usize;
             text = head_and_tail(&text, bytes, "it was too long to be kept");
             size = quote(&text).len();
@@ -338,9 +349,12 @@ mod tests {
 
     #[test]
     fn a_result_fits_whatever_it_holds() {
-        assert_eq!(fitting(Ok("short".to_owned()), 100), Ok("short".to_owned()));
+        assert_eq!(
+            shorten_to_fit(Ok("short".to_owned()), 100),
+            Ok("short".to_owned())
+        );
         for text in ["x".repeat(5000), "\u{1}".repeat(5000), "é\n".repeat(5000)] {
-            let fits = fitting(Err(text), 1000).unwrap_err();
+            let fits = shorten_to_fit(Err(text), 1000).unwrap_err();
             assert!(quote(&fits).len() <= 1000, "{}", fits.len());
             assert!(fits.contains("it was too long to be kept"));
         }

@@ -1,21 +1,22 @@
-//! The limits at which a task is paused.
+//! The limits of a task (steps, tokens, cost, time): the worker pauses a task that reaches one.
 
 use infold::config::WorkConfig;
 use infold_store::Counters;
 use jiff::Timestamp;
 
-/// The limits at which a task is paused. `None` means that there is no limit.
+/// The configured limits of a task. A task that reaches one is paused, so that a person can decide whether it
+/// continues. `None` means that there is no limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkLimits {
     /// The most calls of the model.
     pub max_steps: u64,
-    /// The most tokens that are used.
+    /// The most tokens sent to and received from the model.
     pub max_tokens: Option<u64>,
-    /// The most it may cost, in millionths of a dollar.
+    /// The most that the calls of the model may cost, in millionths of a dollar.
     pub max_cost: Option<u64>,
-    /// The most minutes since it was first started, pauses included.
+    /// The most minutes since the task was first started, pauses included.
     pub max_minutes: Option<u64>,
-    /// The most tokens of a tool result that the model is shown; by default that depends on the window. This limit
+    /// The most tokens of one tool result that the model is shown; `None` stands for a part of the window. This limit
     /// pauses no task.
     pub result_tokens: Option<u64>,
 }
@@ -32,7 +33,7 @@ impl WorkLimits {
         }
     }
 
-    /// Returns the reason why the model must not be called again; none if no limit is reached.
+    /// Returns the reason why the model must not be called again; `None` if no limit is reached.
     pub(crate) fn reached(
         &self,
         used: &Counters,

@@ -1,4 +1,4 @@
-//! Look-ups that a reply was made with, which the client has not seen.
+//! The event `lookup`: the dialogue of a reply with look-ups, which only the model has seen.
 
 use infold_log::{Seq, Span};
 use infold_wire::lookup::PendingResult;
@@ -6,26 +6,29 @@ use infold_wire::{Json, Wire};
 
 use super::{number, text};
 
-/// Look-ups that a reply was made with.
+/// The dialogue in which the model made look-ups before it gave a reply.
 ///
-/// The messages of the log are the reply as the client has it; these are the messages that the model exchanged.
+/// The messages of the log are the reply as the client has it, without look-ups. This event has the messages that the
+/// model wrote and received, which later views show in place of that reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookupLine {
-    /// The messages of the reply.
+    /// The messages of the log that are the reply.
     pub span: Span,
     /// The wire format of the messages.
     pub wire: Wire,
     /// The messages shown in place of the reply: calls, results, and the reply itself. Empty if one of them was
-    /// redacted: the reply is shown then.
+    /// redacted; the view then shows the reply from the log.
     pub messages: Vec<Vec<u8>>,
-    /// Results that belong to those of the client's own calls.
+    /// The results of look-ups that the model called together with tools of the client: they are sent with the client's
+    /// results, which are later messages of the log.
     pub results: Vec<PendingResult>,
-    /// Tokens of these messages and results, beyond those of the reply.
+    /// The tokens of `messages` and `results` beyond those of the reply in the log.
     pub tokens: u64,
 }
 
 impl LookupLine {
-    /// Returns it without its messages, after one of them was redacted: the reply is shown as it is.
+    /// Returns the event without its messages and results, for a redaction in any of them. The view then shows the
+    /// reply from the log.
     pub(crate) fn emptied(self) -> LookupLine {
         LookupLine {
             messages: Vec::new(),
@@ -35,6 +38,7 @@ impl LookupLine {
         }
     }
 
+    /// Returns the members of the event's line in `events.jsonl`, behind those that all events have.
     pub(super) fn encode(&self) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let messages: Vec<String> = self.messages.iter().map(|bytes| text(bytes)).collect();

@@ -1,26 +1,29 @@
-//! Excerpts of hidden messages.
+//! The event `recall`: a text that is shown at the end of a message, usually an excerpt of a hidden one.
 
 use infold_log::Seq;
 use infold_wire::{Json, quote};
 
 use super::number;
 
-/// An excerpt of a hidden message.
+/// A text that every view shows at the end of a message: an excerpt of a hidden message that it refers to, or a part of
+/// the layered state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecallLine {
-    /// The message at whose end it is shown.
+    /// The message at whose end the text is shown.
     pub at: Seq,
-    /// The message that it quotes; none if it is no excerpt but a part of the layered state.
+    /// The hidden message that the text quotes; `None` for a part of the layered state.
     pub source: Option<Seq>,
-    /// The reference in the message at `at` that the excerpt answers.
+    /// The reference in the message `at` for which the excerpt was found; a fixed word for a part of the layered state.
     pub reference: String,
     /// The text that is shown.
     pub text: String,
-    /// Its size in tokens.
+    /// The size of the text in tokens.
     pub tokens: u64,
 }
 
 impl RecallLine {
+    /// Returns the members of the event's line in `events.jsonl`, behind those that all events have. `at` is the member
+    /// `seq` there.
     pub(super) fn encode(&self) -> String {
         let source = self
             .source

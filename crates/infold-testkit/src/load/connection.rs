@@ -1,4 +1,6 @@
-//! A kept-alive connection on which HTTP/1.1 messages are read whole.
+//! A keep-alive connection that reads whole HTTP/1.1 messages, for both sides of a load test.
+//!
+//! It does not know that some replies never have a body (to HEAD, 204, 304), because a load test sends none of these.
 
 use std::io;
 use std::ops::Range;
@@ -7,24 +9,26 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A connection that stays open, on which HTTP/1.1 messages are read whole.
+/// A keep-alive connection that reads one whole HTTP/1.1 message at a time. The buffers are used again for each
+/// message.
 pub struct LoadConnection {
     socket: TcpStream,
-    /// Received bytes; they begin with the message that was read last.
+    /// The received bytes, which begin with the message that was returned last. It is removed at the next read, because
+    /// the returned value borrows it.
     buffer: Vec<u8>,
-    /// How much of it that message takes.
-    taken: usize,
-    /// The body, if it came in chunks.
+    /// The length of that message in `buffer`.
+    message_len: usize,
+    /// The body of that message without the framing of its chunks, if it came in chunks.
     joined: Vec<u8>,
 }
 
-/// A request or an answer.
+/// A request or a reply.
 pub struct HttpMessage<'a> {
-    /// The first line.
+    /// The request line or the status line.
     pub start: &'a str,
-    /// Whether the sender says that nothing follows.
+    /// Whether no other message follows on this connection.
     pub close: bool,
-    /// When the first byte of the body came, or the head if there is none.
+    /// When the first byte behind the head came, or the end of the head if there is no body.
     pub first: Instant,
     body: &'a [u8],
 }
@@ -35,16 +39,16 @@ impl<'a> HttpMessage<'a> {
     }
 }
 
-/// How much is asked for in one read.
-const READ: usize = 128 << 10;
+/// The free space in the buffer before each read.
+const READ_BYTES: usize = 128 << 10;
 
 impl LoadConnection {
     pub fn new(socket: TcpStream) -> io::Result<LoadConnection> {
         socket.set_nodelay(true)?;
         Ok(LoadConnection {
             socket,
-            buffer: Vec::with_capacity(READ),
-            taken: 0,
+            buffer: Vec::with_capacity(READ_BYTES),
+            message_len: 0,
             joined: Vec::new(),
         })
     }
@@ -53,15 +57,15 @@ impl LoadConnection {
         self.socket.write_all(bytes).await
     }
 
-    /// Reads the next message; none if the other side has hung up between two.
+    /// Reads the next message; `None` if the peer closed the connection and no part of a message came before.
     pub async fn read(&mut self) -> io::Result<Option<HttpMessage<'_>>> {
-        self.buffer.drain(..self.taken);
-        self.taken = 0;
+        self.buffer.drain(..self.message_len);
+        self.message_len = 0;
         let head = loop {
             if let Some(at) = find(&self.buffer, b"\r\n\r\n") {
                 break at + 4;
             }
-            if !self.more().await? {
+            if !self.read_more().await? {
                 return if self.buffer.is_empty() {
                     Ok(None)
                 } else {
@@ -71,10 +75,10 @@ impl LoadConnection {
         };
         let frame = BodyFraming::read(&self.buffer[..head])?;
         if self.buffer.len() == head && frame.body != Body::Bytes(0) {
-            self.must_more().await?;
+            self.require_more().await?;
         }
         let first = Instant::now();
-        let body = self.body(head, frame.body).await?;
+        let body = self.read_body(head, frame.body).await?;
         let start = self.buffer[..head].split(|byte| *byte == b'\r').next();
         Ok(Some(HttpMessage {
             start: text(start.unwrap_or_default())?,
@@ -87,24 +91,24 @@ impl LoadConnection {
         }))
     }
 
-    /// Reads to the end of the body. Returns where it is, none if it was put together.
-    async fn body(&mut self, head: usize, body: Body) -> io::Result<Option<Range<usize>>> {
+    /// Reads the body behind the head. Returns its place in `buffer`; `None` if it came in chunks, and is in `joined`.
+    async fn read_body(&mut self, head: usize, body: Body) -> io::Result<Option<Range<usize>>> {
         match body {
             Body::Bytes(count) => {
-                self.taken = head + count;
-                self.until(self.taken).await?;
-                Ok(Some(head..self.taken))
+                self.message_len = head + count;
+                self.fill_to(self.message_len).await?;
+                Ok(Some(head..self.message_len))
             }
             Body::Rest => {
-                while self.more().await? {}
-                self.taken = self.buffer.len();
-                Ok(Some(head..self.taken))
+                while self.read_more().await? {}
+                self.message_len = self.buffer.len();
+                Ok(Some(head..self.message_len))
             }
             Body::Chunks => {
                 self.joined.clear();
                 let mut at = head;
                 loop {
-                    let line = self.line(at).await?;
+                    let line = self.line_end(at).await?;
                     let size = text(&self.buffer[at..line])?;
                     let size = size.split(';').next().unwrap_or_default().trim();
                     let size = usize::from_str_radix(size, 16).map_err(io::Error::other)?;
@@ -112,57 +116,60 @@ impl LoadConnection {
                     if size == 0 {
                         break;
                     }
-                    self.until(at + size + 2).await?;
+                    self.fill_to(at + size + 2).await?;
                     self.joined.extend_from_slice(&self.buffer[at..at + size]);
                     at += size + 2;
                 }
-                // Trailers, up to an empty line.
+                // Trailers may follow the last chunk; they end with an empty line.
                 loop {
-                    let line = self.line(at).await?;
+                    let line = self.line_end(at).await?;
                     let empty = line == at;
                     at = line + 2;
                     if empty {
                         break;
                     }
                 }
-                self.taken = at;
+                self.message_len = at;
                 Ok(None)
             }
         }
     }
 
-    /// Returns where the line that begins here ends.
-    async fn line(&mut self, at: usize) -> io::Result<usize> {
+    /// Reads until the line that begins at `at` is complete, and returns where it ends, before its line break.
+    async fn line_end(&mut self, at: usize) -> io::Result<usize> {
         loop {
             if let Some(length) = find(&self.buffer[at..], b"\r\n") {
                 return Ok(at + length);
             }
-            self.must_more().await?;
+            self.require_more().await?;
         }
     }
 
-    async fn until(&mut self, length: usize) -> io::Result<()> {
+    /// Reads until the buffer has at least `length` bytes.
+    async fn fill_to(&mut self, length: usize) -> io::Result<()> {
         while self.buffer.len() < length {
-            self.must_more().await?;
+            self.require_more().await?;
         }
         Ok(())
     }
 
-    async fn must_more(&mut self) -> io::Result<()> {
-        if self.more().await? {
+    /// Reads more bytes; the end of the connection is an error.
+    async fn require_more(&mut self) -> io::Result<()> {
+        if self.read_more().await? {
             Ok(())
         } else {
             Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 
-    async fn more(&mut self) -> io::Result<bool> {
-        self.buffer.reserve(READ);
+    /// Reads more bytes; returns false at the end of the connection.
+    async fn read_more(&mut self) -> io::Result<bool> {
+        self.buffer.reserve(READ_BYTES);
         Ok(self.socket.read_buf(&mut self.buffer).await? > 0)
     }
 }
 
-/// How a head delimits the body.
+/// What a head says about the end of its body and of the connection.
 struct BodyFraming {
     body: Body,
     close: bool,
@@ -172,7 +179,7 @@ struct BodyFraming {
 enum Body {
     Bytes(usize),
     Chunks,
-    /// All until the connection ends.
+    /// The body is all bytes until the connection ends.
     Rest,
 }
 
@@ -180,6 +187,8 @@ impl BodyFraming {
     fn read(head: &[u8]) -> io::Result<BodyFraming> {
         let head = text(head)?;
         let mut frame = BodyFraming {
+            // Without a length, the body of a reply ends with the connection, and a request has no body (RFC 9112,
+            // 6.3).
             body: if head.starts_with("HTTP/") {
                 Body::Rest
             } else {
@@ -209,9 +218,9 @@ fn text(bytes: &[u8]) -> io::Result<&str> {
     std::str::from_utf8(bytes).map_err(io::Error::other)
 }
 
-/// Returns where the sign begins.
-pub fn find(bytes: &[u8], sign: &[u8]) -> Option<usize> {
-    bytes.windows(sign.len()).position(|it| it == sign)
+/// Returns where `needle` first occurs in `bytes`.
+pub fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    bytes.windows(needle.len()).position(|it| it == needle)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! When a server that failed may be started again.
+//! Decides when an MCP server that failed may be started again.
 
 use std::time::{Duration, Instant};
 
-/// Counts failures in a row, and says when the next start may be.
+/// Counts the failures of a server in a row. The wait before the next start doubles with each failure, and after
+/// [`MAX_FAILURES`] the server is given up, so that a broken server does not cost a start with every call.
 #[derive(Debug, Default)]
 pub struct RestartPolicy {
     failures: u32,
@@ -12,30 +13,33 @@ pub struct RestartPolicy {
 /// Why a server is not started now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartRefusal {
-    /// The server failed just now; this is the time until the next start.
+    /// The server may be started again after this time.
     Wait(Duration),
-    /// The server failed too often.
+    /// The server failed too often in a row, and is never started again.
     GivenUp,
 }
 
-/// After so many failures in a row a server is not started again.
+/// The number of failures in a row after which a server is not started again.
 pub const MAX_FAILURES: u32 = 10;
 
+/// The longest wait between two starts.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 impl RestartPolicy {
-    /// Notes that the server did not start, or ended by itself.
+    /// Records a failure: the server did not start, ended by itself, or was stopped because it did not answer.
     pub fn failed(&mut self, now: Instant) {
         self.failures += 1;
         self.last_failure = Some(now);
     }
 
-    /// Notes that the server answered a call: a server that starts and then dies has not yet worked.
+    /// Records that the server answered a call, which ends the row of failures. A successful start does not: a server
+    /// that starts and then dies would otherwise be started for ever.
     pub fn worked(&mut self) {
         self.failures = 0;
     }
 
-    /// Says whether the server may be started now: at once after one failure, then after 1 s, 2 s, 4 s, …
+    /// Returns whether the server may be started now: at once after the first failure, then after 1 s, 2 s, 4 s … up to
+    /// 60 s.
     pub fn check(&self, now: Instant) -> Result<(), RestartRefusal> {
         if self.failures >= MAX_FAILURES {
             return Err(RestartRefusal::GivenUp);

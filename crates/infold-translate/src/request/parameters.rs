@@ -1,4 +1,5 @@
-//! Carries the parameters of a request over to another wire.
+//! Translates the parameters of a request (sampling, metadata and so on) to another wire, and reports those that are
+//! lost.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -8,14 +9,15 @@ use infold_wire::{Json, JsonKind, Wire};
 
 use super::reply_format::{ReplyFormat, RequestSettings};
 
-/// A parameter that some wires have: its path within the request for each wire, in the
-/// order of [`Wire::ALL`], empty where there is none.
+/// A parameter that several wires have under different names: one row of `parameters.txt`.
 struct Parameter {
     rule: CarryRule,
+    /// The path of the parameter within the request for each wire, in the order of [`Wire::ALL`]; empty for a wire that
+    /// does not have it.
     paths: [&'static str; 5],
 }
 
-/// The rule for carrying a parameter to another wire that has it.
+/// How the value of a parameter is translated to another wire that has the parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CarryRule {
     /// The value is copied.
@@ -51,30 +53,32 @@ static PARAMETERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
     parameters.collect()
 });
 
-/// Members that every wire has in its own form, and that are translated by code.
+/// The paths of members whose forms differ too much for the table: `translate.rs` translates them.
 const TRANSLATED: &str = "model stream stream_options.include_usage system instructions \
     systemInstruction tools tool_choice toolConfig.functionCallingConfig max_tokens \
     max_completion_tokens max_output_tokens generationConfig.maxOutputTokens options.num_predict \
     temperature generationConfig.temperature options.temperature";
 
-/// Objects that hold parameters.
+/// The objects whose members are parameters of their own, instead of being one parameter.
 const GROUPS: &str =
     "generationConfig options text reasoning output_config stream_options toolConfig";
 
-/// Members whose default is `true`.
+/// Members whose default is `true`: for these, `false` is a setting and not the same as a missing member.
 const TRUE_BY_DEFAULT: [&str; 4] = ["parallel_tool_calls", "think", "truncate", "shift"];
 
-/// Parameters as members of a request of another wire.
+/// The parameters of a request, translated to another wire.
 #[derive(Debug, Default)]
 pub(super) struct CarriedParameters {
-    /// Their paths and values.
+    /// The paths and values for the other wire.
     pub settings: RequestSettings,
-    /// The names of the members that the wire does not have.
+    /// The names of the members that are lost: the other wire does not have them, or a server that is compatible with
+    /// OpenAI might refuse them.
     pub lost: BTreeSet<String>,
 }
 
 impl CarriedParameters {
-    /// Carries the members of a request over. `official` says that it goes to OpenAI itself.
+    /// Translates the members of a request. `official` says that the request goes to OpenAI itself, not to a compatible
+    /// server.
     pub fn new<'a>(
         [from, to]: [Wire; 2],
         official: bool,
@@ -127,7 +131,7 @@ struct GivenParameter<'a> {
 }
 
 impl GivenParameter<'_> {
-    /// Returns whether it differs from the default.
+    /// Returns whether the parameter differs from its default, so that leaving it out is a loss.
     fn is_set(&self) -> bool {
         let defaults: &[&[u8]] = match self.path.as_str() {
             "n" | "generationConfig.candidateCount" => &[b"1"],
@@ -146,6 +150,7 @@ impl GivenParameter<'_> {
     }
 }
 
+/// Adds a member of a request to `all`; of an object in [`GROUPS`], each of its members instead.
 fn flatten_member<'a>(from: Wire, name: &str, value: Json<'a>, all: &mut Vec<GivenParameter<'a>>) {
     let path = spell(from, name);
     if !GROUPS.split(' ').any(|group| group == path) || value.kind() != JsonKind::Object {
@@ -155,7 +160,7 @@ fn flatten_member<'a>(from: Wire, name: &str, value: Json<'a>, all: &mut Vec<Giv
     for (inner, value) in value.members() {
         let inner = inner.text().unwrap_or_default();
         let name = match path.as_str() {
-            // People name these without their object.
+            // Users know these parameters by their own names, without the object.
             "generationConfig" | "options" => inner.clone().into_owned(),
             _ => format!("{name}.{inner}"),
         };
@@ -164,7 +169,7 @@ fn flatten_member<'a>(from: Wire, name: &str, value: Json<'a>, all: &mut Vec<Giv
     }
 }
 
-/// Spells a name as in the tables: Gemini takes `top_k` for `topK`.
+/// Returns a name in the spelling of the tables: Gemini accepts `top_k` for `topK`.
 fn spell(from: Wire, name: &str) -> String {
     if from != Wire::Gemini {
         return name.to_owned();
@@ -179,15 +184,15 @@ fn spell(from: Wire, name: &str) -> String {
     spelled
 }
 
-/// Returns whether the value of a parameter is copied to a path.
+/// Returns whether this module writes the value of a parameter to the path `target`.
 fn is_copied(rule: CarryRule, target: &str, official: bool) -> bool {
-    // Members of the choice of a tool are written with that.
+    // Members of `tool_choice` are written by `translate.rs`, together with the choice itself.
     !target.is_empty()
         && !target.starts_with("tool_choice.")
         && (official || rule != CarryRule::OpenAi)
 }
 
-/// Returns whether another wire has the parameter at a path.
+/// Returns whether the parameter at `path` has a counterpart on the other wire, whichever module writes it.
 fn can_carry(from: Wire, to: Wire, official: bool, path: &str) -> bool {
     let mut parameters = PARAMETERS.iter();
     TRANSLATED.split_whitespace().any(|it| it == path)

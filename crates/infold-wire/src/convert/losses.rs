@@ -1,4 +1,4 @@
-//! The losses of a conversion, and the texts that replace blocks a wire does not have.
+//! Counts what a conversion to another wire loses, and replaces blocks that the other wire does not have by texts.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +6,7 @@ use crate::Json;
 use crate::message::block_is;
 use crate::neutral::{NeutralBlock, raw_json};
 
+// The losses, as they are reported to the user: each says what is lost and what the other wire gets instead.
 pub const REASONING: &str = "reasoning, left out: only its own provider takes it back";
 pub const BARE_REASONING: &str = "reasoning without its content or what followed it, left out";
 pub const ERROR_MARK: &str = "the error mark of a tool result, left out";
@@ -23,18 +24,20 @@ const DOCUMENT: &str = "a document, left out and named";
 const RECORDING: &str = "sound or video, left out and named";
 const UNKNOWN_BLOCK: &str = "a block of another wire, left out and named";
 
-/// The number of occurrences of each loss.
+/// The number of occurrences of each loss, by its text above.
 pub type Losses = BTreeMap<&'static str, u64>;
 
+/// Counts one occurrence of a loss.
 pub fn count_loss(losses: &mut Losses, loss: &'static str) {
     *losses.entry(loss).or_default() += 1;
 }
 
-/// Returns the text that replaces a block which no other wire has, and counts the loss.
+/// Returns the text that replaces a block that only its own wire has, and counts the loss. Reasoning and steps of
+/// hosted tools have no replacement. A plain-text document becomes its text, and nothing is lost.
 pub fn replacement(raw: &str, losses: &mut Losses) -> Option<NeutralBlock<'static>> {
     let json = Json::checked(raw.as_bytes());
     let kind = json.get("type").and_then(Json::text).unwrap_or_default();
-    // The type of a Gemini part is its first member.
+    // A Gemini part has no `type`: the name of its first member says what it is.
     let first = || json.members().next()?.0.text();
     let kind = if kind.is_empty() {
         first().unwrap_or_default()
@@ -63,11 +66,13 @@ pub fn replacement(raw: &str, losses: &mut Losses) -> Option<NeutralBlock<'stati
         kind => (UNKNOWN_BLOCK, Some(kind)),
     };
     count_loss(losses, loss);
+    // The type of an unknown block comes from the client and may be long.
     let called = called?.chars().take(40).collect::<String>();
     let text = crate::quote(&format!("[{called} left out]"));
     Some(NeutralBlock::Text(text.into()))
 }
 
+/// Returns the text of a document of Anthropic's whose source is a plain text.
 fn plain_document(json: Json<'_>) -> Option<NeutralBlock<'static>> {
     let source = json.get("source");
     let source = source.filter(|source| block_is(*source, "text"))?;
@@ -76,6 +81,7 @@ fn plain_document(json: Json<'_>) -> Option<NeutralBlock<'static>> {
         .then(|| NeutralBlock::Text(text.into()))
 }
 
+/// Returns whether a Gemini part holds sound or video, by its MIME type.
 fn is_recording(json: Json<'_>) -> bool {
     let mut members = json.members();
     members.any(|(_, data)| {

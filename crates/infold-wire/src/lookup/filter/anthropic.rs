@@ -1,4 +1,5 @@
-//! Events of an Anthropic message.
+//! Filters the events of an Anthropic stream: removes the calls that are held back (look-ups and refused calls),
+//! renumbers the blocks that follow, and makes one message of several rounds.
 
 use super::{CallVerdict, FilterState, changed};
 use crate::Json;
@@ -6,6 +7,7 @@ use crate::lookup::calls::strip_list;
 use crate::message::block_is;
 use crate::reply::growing_json::{pick, raw, text_of, token_count, with_members};
 
+/// Decides on an event; `name` is that of the stream, for data without a `type`.
 pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> CallVerdict {
     let [kind, message, index, block, usage] = pick("type message index content_block usage", json);
     let kind = kind.map(Json::name);
@@ -20,6 +22,7 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Cal
                     .filter(|block| block_is(*block, "tool_use"));
                 state.calls += blocks.count();
                 let (left, count) = strip_list(&state.held, content);
+                // The start of a later round is dropped below, so only that of the first is changed.
                 if left.len() < count && state.is_first() {
                     state.lookups += count - left.len();
                     let content = Some(format!("[{}]", left.join(",")));
@@ -27,6 +30,7 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Cal
                     return CallVerdict::Change(with_members(json, &[("message", Some(message))]));
                 }
             }
+            // The client sees one message, which the first round has begun.
             if state.is_first() {
                 CallVerdict::Pass
             } else {
@@ -36,7 +40,8 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Cal
         b"content_block_start" => {
             let call = block.filter(|block| block_is(*block, "tool_use"));
             let is_call = call.is_some();
-            // The input of the call has not arrived yet.
+            // Only the name of the call is known, because its input comes in later events. A call that was judged by
+            // its input is recognised by its place among the calls of the round.
             let name = text_of(call.and_then(|call| call.get("name"))).unwrap_or_default();
             let is_ours = is_call && state.held.holds_place(&name, state.calls);
             state.calls += usize::from(is_call);
@@ -50,6 +55,7 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Cal
         b"content_block_delta" | b"content_block_stop" => at_its_place(state, json, index),
         b"message_delta" => {
             state.report(usage);
+            // Another round may follow, so the client does not get the stop reason yet.
             if state.holds_end() {
                 return CallVerdict::Hold(raw(json));
             }
@@ -60,7 +66,7 @@ pub(super) fn event(state: &mut FilterState, name: &[u8], json: Json<'_>) -> Cal
     }
 }
 
-/// Gives an event of a block the index that the client knows it by.
+/// Gives an event of a block the index that the block has for the client, or drops it if the block is held back.
 fn at_its_place(state: &FilterState, json: Json<'_>, index: Option<Json<'_>>) -> CallVerdict {
     let index = token_count(index);
     match state.indexes.get(&index).copied() {
@@ -72,7 +78,8 @@ fn at_its_place(state: &FilterState, json: Json<'_>, index: Option<Json<'_>>) ->
     }
 }
 
-/// Returns the rest of the end of a message for the client.
+/// Returns what the client gets of an event that was held back at the end of a round: nothing unless the round is the
+/// last.
 pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Option<String> {
     if !is_last {
         return None;
@@ -81,7 +88,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
         return Some(raw(json));
     };
     let mut changes = of_later_round(state);
-    // Without a call for the client there is no call to be answered.
+    // All calls were held back. With `tool_use` the client would look for a call that it did not get.
     let calls = delta.get("stop_reason").is_some_and(|it| it.is("tool_use"));
     if calls && !state.has_client_calls {
         let stop = Some("\"end_turn\"".to_owned());
@@ -90,6 +97,7 @@ pub(super) fn end(state: &mut FilterState, json: Json<'_>, is_last: bool) -> Opt
     Some(changed(json, &changes).unwrap_or_else(|| raw(json)))
 }
 
+/// Returns the changes to the end of a message that has several rounds: the usage of all of them.
 fn of_later_round(state: &FilterState) -> Vec<(&'static str, Option<String>)> {
     if state.is_first() {
         Vec::new()

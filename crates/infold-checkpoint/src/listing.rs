@@ -1,4 +1,4 @@
-//! The contents of a snapshot.
+//! Lists the contents of a snapshot, as read from its commit in the shadow repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,18 @@ use crate::id::ObjectId;
 use crate::objects::Objects;
 use crate::workspace::{ancestors, is_below};
 
-/// The contents of a snapshot, and the paths of the workspace that it does not contain.
+/// The contents of a snapshot, and the paths of the workspace that it does not contain. All paths are relative to the
+/// workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SnapshotListing {
     pub files: BTreeMap<Vec<u8>, SnapshotFile>,
     /// All directories that were walked, with their permissions; not the workspace itself.
     pub directories: BTreeMap<Vec<u8>, u32>,
-    /// Paths left out by ignore rules; of a directory that is left out, nothing below it.
+    /// Paths that ignore rules leave out. An ignored directory is listed itself, and the paths below it are not.
     pub ignored: BTreeSet<Vec<u8>>,
+    /// Paths left out for another reason, for example because a file is too large.
     pub left_out: BTreeMap<Vec<u8>, LeftOutEntry>,
-    /// Digests of paths of which not even the name is kept.
+    /// Digests of redacted paths whose names were secret, too: the snapshot must not contain them.
     pub redacted: BTreeSet<String>,
 }
 
@@ -26,7 +28,7 @@ pub(crate) struct SnapshotListing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SnapshotFile {
     pub kind: FileKind,
-    /// Permissions; those of links mean nothing.
+    /// The permissions of a file; without meaning for a link.
     pub mode: u32,
     pub id: ObjectId,
 }
@@ -39,7 +41,7 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
-    /// Returns the kind of a regular file.
+    /// Returns the kind of a regular file by its permissions. Like git, it looks at the owner's bit only.
     pub fn of_permissions(mode: u32) -> FileKind {
         if mode & 0o100 != 0 {
             FileKind::Executable
@@ -48,7 +50,7 @@ impl FileKind {
         }
     }
 
-    /// Returns git's mode for it.
+    /// Returns the mode that git stores for this kind.
     pub fn git_mode(self) -> &'static str {
         match self {
             FileKind::File => "100644",
@@ -73,6 +75,9 @@ impl FileKind {
 
 impl SnapshotListing {
     /// Reads the listing of a commit.
+    ///
+    /// The tree of the commit has the files below `files/`, and the rest of the listing, with the permissions of the
+    /// files, in `about`.
     pub fn read(
         git: &Git,
         objects: &mut Objects,
@@ -93,7 +98,7 @@ impl SnapshotListing {
             .split(|byte| *byte == 0)
             .filter(|line| !line.is_empty());
         for line in lines {
-            let (mode, id, path) = tree_line(line).ok_or_else(damaged)?;
+            let (mode, id, path) = parse_tree_line(line).ok_or_else(damaged)?;
             if path == b"about" {
                 about_id = Some(id);
                 continue;
@@ -121,7 +126,10 @@ impl SnapshotListing {
         files.next().is_some_and(|(file, _)| is_below(file, path))
     }
 
-    /// Returns whether a path was ignored, was left out, or is in a directory that was.
+    /// Returns whether a path was ignored, left out or redacted, or is in a directory that was.
+    ///
+    /// The snapshot does not say what such a path contained, so a restore leaves it alone, unless it is in the way of a
+    /// path that the snapshot contains.
     pub fn spares(&self, path: &[u8]) -> bool {
         let spared = |path: &[u8]| {
             self.ignored.contains(path)
@@ -131,8 +139,9 @@ impl SnapshotListing {
         spared(path) || ancestors(path).any(spared)
     }
 
-    /// Returns whether two listings are the same apart from files and from the sizes of paths that were left
-    /// out, which change all the time.
+    /// Returns whether two listings are the same apart from their files and from the sizes of paths that were left out.
+    ///
+    /// The sizes do not count, because a file that is left out may grow all the time.
     pub fn says_the_same_beside_files(&self, other: &SnapshotListing) -> bool {
         let left_out = |listing: &SnapshotListing| {
             let entries = listing.left_out.iter();
@@ -145,7 +154,7 @@ impl SnapshotListing {
             && left_out(self) == left_out(other)
     }
 
-    /// Returns the permissions of its files.
+    /// Returns the path, kind and permissions of each file.
     pub fn modes(&self) -> impl Iterator<Item = (&[u8], FileKind, u32)> + Clone {
         let files = self.files.iter();
         files.map(|(path, file)| (path.as_slice(), file.kind, file.mode))
@@ -157,8 +166,8 @@ pub(crate) fn path_digest(path: &[u8]) -> String {
     blake3::hash(path).to_hex().to_string()
 }
 
-/// Takes a line of `git ls-tree` apart: mode, id, path.
-fn tree_line(line: &[u8]) -> Option<(&[u8], ObjectId, &[u8])> {
+/// Parses a line of `git ls-tree`, `MODE TYPE ID<tab>PATH`, into mode, id and path.
+fn parse_tree_line(line: &[u8]) -> Option<(&[u8], ObjectId, &[u8])> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
     let mut fields = line[..tab].split(|byte| *byte == b' ');
     let mode = fields.next()?;

@@ -1,6 +1,11 @@
-//! Takes snapshots and restores them, in a process that can be killed.
+//! A program for the tests: carries out one checkpoint step in its own process, so that a test can kill it midway or
+//! run it as another user.
 //!
-//! `checkpoint-steps CONTEXTS WORKSPACE TASK STEP`, of which the steps are `snapshot`, `restore NUMBER` and `finish`.
+//! `checkpoint-steps CONTEXTS WORKSPACE TASK STEP`, where STEP is one of
+//!
+//! - `snapshot`: takes a snapshot of WORKSPACE;
+//! - `restore NUMBER`: restores the snapshot with this number;
+//! - `finish`: completes a restore that was interrupted.
 
 use std::error::Error;
 use std::path::Path;

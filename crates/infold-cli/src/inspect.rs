@@ -1,4 +1,4 @@
-//! `infold view`, `log` and `folds`: print the contents of a task.
+//! `infold view`, `log` and `folds`: print what the model is shown of a task, all that was recorded, and its folds.
 
 use infold::show::{LogEntry, LogSnapshot, ViewEntry, ViewLine, describe, kind, speaker};
 use infold_log::{Past as _, Role, Seq, Span};
@@ -13,19 +13,20 @@ use crate::output::{
 use crate::recall;
 use crate::steps::short;
 
+/// Opens the log of a task for reading, as of the point that `--at` names.
 fn open(contexts: &Contexts, args: &InspectArgs) -> CliResult<LogSnapshot> {
     let log = contexts.read(contexts.resolve(&args.task)?)?;
-    let seen = LogSnapshot::new(log, args.at);
-    seen.map_err(|error| CliError::from(error).about(&short(&args.task)))
+    let snapshot = LogSnapshot::new(log, args.at);
+    snapshot.map_err(|error| CliError::from(error).about(&short(&args.task)))
 }
 
-/// `infold view`
+/// `infold view`: prints the messages that the model is shown.
 pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Output) -> CliResult {
-    let seen = open(contexts, &args.inspect)?;
-    let LogSnapshot { log, at, .. } = &seen;
+    let snapshot = open(contexts, &args.inspect)?;
+    let LogSnapshot { log, at, .. } = &snapshot;
     out.widen_names(at.seq);
-    let view = seen.view()?;
-    seen.pieces(&view, args.raw, &mut |piece| match &piece {
+    let view = snapshot.view()?;
+    snapshot.pieces(&view, args.raw, &mut |piece| match &piece {
         ViewEntry::Message { bytes, .. } if args.raw => {
             out.raw(bytes).and_then(|()| out.raw(b"\n"))
         }
@@ -39,7 +40,7 @@ pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Output) -> CliResult
         Some(last) => log.record(last)?.sums.tokens,
         None => 0,
     };
-    // Flush first: the note belongs below the view.
+    // Stdout is flushed first, so that the note on stderr appears below the view.
     out.finish()?;
     let open = if view.is_open() {
         "; its last round waits for tool results"
@@ -55,11 +56,13 @@ pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Output) -> CliResult
 
 fn print_entry(entry: &ViewEntry<'_>, out: &mut Output) -> CliResult {
     let Some(line) = entry.line() else {
+        // A message that cannot be parsed is printed as it is.
         return match entry {
             ViewEntry::Message { bytes, .. } => out.raw(bytes),
             ViewEntry::Fold(..) => Ok(()),
         };
     };
+    // Only a fold has no role.
     let Some(role) = line.role else {
         return print_fold(&line, out);
     };
@@ -107,11 +110,11 @@ fn message_line(
     ]
 }
 
-/// `infold log`
+/// `infold log`: prints all messages and events in the order in which they were recorded.
 pub fn log(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliResult {
-    let seen = open(contexts, args)?;
-    out.widen_names(seen.at.seq);
-    seen.entries(seen.all(), &mut |entry| match &entry {
+    let snapshot = open(contexts, args)?;
+    out.widen_names(snapshot.at.seq);
+    snapshot.entries(snapshot.all(), &mut |entry| match &entry {
         LogEntry::Message { bytes, .. } if out.is_json() => {
             out.object_with(&entry.json(), "message", bytes)
         }
@@ -132,7 +135,7 @@ pub fn log(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliResu
             if place.is_empty() {
                 return out.line(line);
             }
-            // Hidden messages are dimmed as a whole.
+            // A hidden message is dimmed as a whole: the colours of its columns would end the dimming.
             out.line(paint(DIM, anstream::adapter::strip_str(&line).to_string()))
         }
         LogEntry::Event(line) => print_event(line, out),
@@ -149,16 +152,16 @@ fn print_event(line: &EventLine, out: &mut Output) -> CliResult {
     ))
 }
 
-/// `infold folds`
+/// `infold folds`: prints a table of the folds, or the contents of one.
 pub fn folds(contexts: &Contexts, args: &FoldsArgs, out: &mut Output) -> CliResult {
-    let seen = open(contexts, &args.inspect)?;
+    let snapshot = open(contexts, &args.inspect)?;
     if let Some(id) = args.fold {
-        return recall::fold(&seen.log, &args.inspect.task, id, out);
+        return recall::fold(&snapshot.log, &args.inspect.task, id, out);
     }
     let mut rows = Vec::new();
     let mut styles = Vec::new();
     let mut is_empty = true;
-    seen.folds(&mut |fold| {
+    snapshot.folds(&mut |fold| {
         is_empty = false;
         if out.is_json() {
             return out.object(&fold.json());
@@ -182,7 +185,7 @@ pub fn folds(contexts: &Contexts, args: &FoldsArgs, out: &mut Output) -> CliResu
     lines.try_for_each(|(style, line)| out.line(paint(*style, line)))
 }
 
-/// Prints a line for each message of a span, without the middle of a long one.
+/// Prints a line for each message of a span. Of a long span only the first and the last messages are printed.
 pub fn print_gists(log: &Log, span: Span, out: &mut Output) -> CliResult {
     const MAX_EDGE_MESSAGES: u64 = 6;
     let total = span.count();

@@ -2,17 +2,20 @@
 //!
 //! A **reference** is a word of at least four characters with inner structure: `camelCase`, `snake_case`, `kebab-case`,
 //! `dotted.name`, `a::path`, letters with digits, `CAPITALS`; a path, a file name, a URL, an e-mail address; a number, date or
-//! version of at least three digits; or a plain word in quotes. `this.` and `self.` in front do not count.
-//! Plain words, also of scripts without spaces, are none: they are language, and every text has them.
+//! version of at least three digits; or a plain word in quotes. A leading `this.` or `self.` is not part of it.
+//! Plain words are no references: they are language, and every text has them. Words outside of ASCII are none either, for
+//! want of the inner structure, nor are encoded bytes such as base64, which are data.
 
 use std::collections::HashMap;
 
-/// A longer word is data rather than a name.
+/// A longer path or scoped name is data rather than a reference.
 const MAX_REFERENCE_BYTES: usize = 160;
+/// The same for a name without a slash.
 const MAX_NAME_BYTES: usize = 64;
-/// The least length at which mixed letters and digits are encoded bytes.
+/// Mixed letters and digits of at least this length are encoded bytes; shorter ones may be a name.
 const MIN_DATA_BYTES: usize = 32;
 
+// The classes of bytes, as bits: the bits of a run tell of which classes it has bytes.
 const LOWER: u8 = 1;
 const UPPER: u8 = 2;
 const DIGIT: u8 = 4;
@@ -23,6 +26,7 @@ const SLASH: u8 = 64;
 const AT: u8 = 128;
 const WORD: u8 = LOWER | UPPER | DIGIT | UNDER;
 
+/// The class of each byte; zero for bytes that end a run, which includes all bytes outside of ASCII.
 const CLASS: [u8; 256] = classes();
 
 const fn classes() -> [u8; 256] {
@@ -45,7 +49,7 @@ const fn classes() -> [u8; 256] {
     table
 }
 
-/// Calls `found` with each reference in `text`, in order, repeated ones too.
+/// Calls `found` with each reference in `text`, in order; a reference that occurs twice is reported twice.
 pub fn for_each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -69,32 +73,34 @@ pub fn for_each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
     }
 }
 
-/// Returns the references of `text` in order, repeated ones too.
+/// Returns the references of `text` in order; a reference that occurs twice is returned twice.
 pub fn all(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     for_each(text, |reference| out.push(reference));
     out
 }
 
-/// Words joined by `-`, `.`, `/`, `@` and `::`.
+/// A run of words joined by `-`, `.`, `/`, `@` and `::`, or a URL. It is a candidate for a reference.
 struct WordRun {
     start: usize,
     end: usize,
+    /// The classes of its bytes.
     flags: u8,
     /// Whether an upper-case letter follows a lower-case one.
-    hump: bool,
+    has_case_change: bool,
     /// Whether it contains `::` or `://`.
-    colons: bool,
+    has_colons: bool,
 }
 
 impl WordRun {
+    /// Reads the run that starts with the word byte at `from`.
     fn read(bytes: &[u8], from: usize) -> WordRun {
         let mut run = WordRun {
             start: from,
             end: from,
             flags: 0,
-            hump: false,
-            colons: false,
+            has_case_change: false,
+            has_colons: false,
         };
         let mut at = from;
         let mut last = 0;
@@ -102,11 +108,11 @@ impl WordRun {
         loop {
             let this = class(at);
             if this & WORD != 0 {
-                run.hump |= this == UPPER && last == LOWER;
+                run.has_case_change |= this == UPPER && last == LOWER;
             } else if this == 0 || class(at + 1) & WORD == 0 {
                 let rest = &bytes[at.min(bytes.len())..];
                 if rest.starts_with(b"://") && run.flags == LOWER {
-                    run.colons = true;
+                    run.has_colons = true;
                     at += rest
                         .iter()
                         .position(|byte| url_ends(*byte))
@@ -116,7 +122,7 @@ impl WordRun {
                 if !(rest.starts_with(b"::") && class(at + 2) & WORD != 0) {
                     break;
                 }
-                run.colons = true;
+                run.has_colons = true;
                 at += 2;
                 last = 0;
                 continue;
@@ -130,7 +136,7 @@ impl WordRun {
         run
     }
 
-    /// Returns the end of the encoded bytes that the word is part of; `None` if it is not.
+    /// Returns the end of the encoded bytes that the run begins; `None` if it is not encoded bytes.
     fn data_end(&self, bytes: &[u8]) -> Option<usize> {
         let is_data = |byte: &u8| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'_' | b'-')
@@ -146,7 +152,7 @@ impl WordRun {
         let data = &rest[..length];
         let class = |byte: &u8| CLASS[*byte as usize];
         let flags = data.iter().fold(0, |flags, byte| flags | class(byte));
-        // Capitals, small letters and digits alternate in encoded bytes.
+        // In encoded bytes capitals, small letters and digits alternate; in a long identifier they form words.
         let changes = data
             .windows(2)
             .filter(|two| class(&two[0]) != class(&two[1]))
@@ -156,10 +162,10 @@ impl WordRun {
             .then_some(self.start + length)
     }
 
-    /// Extends it to the front of a path or of a scoped name.
+    /// Extends the run over the `/`, `./`, `~/` or `../` before a path, or the `@` before a scoped package name.
     fn widen(&mut self, bytes: &[u8]) {
         let before = |start: usize, byte: u8| start > 0 && bytes[start - 1] == byte;
-        // A closing tag is no path.
+        // The slash of a closing tag, as in `</div>`, begins no path.
         let is_tag = self.start >= 2 && bytes[self.start - 2] == b'<';
         if before(self.start, b'/') && !is_tag {
             self.start -= 1;
@@ -172,22 +178,25 @@ impl WordRun {
         }
     }
 
-    /// Returns the range of the reference; `None` if the word is language or data.
+    /// Returns the range of the reference in the run; `None` if the run is plain language, or too long to be a reference.
     fn reference(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         let (mut start, mut end) = (self.start, self.end);
         let before = start.checked_sub(1).map(|at| bytes[at]);
         if before == Some(b'\\') && matches!(bytes[start], b'n' | b't' | b'r') {
-            // The end of an escape, not the start of a name.
+            // The letter belongs to an escape such as `\n`, not to the name after it.
             return WordRun::read(bytes, start + 1).reference(bytes);
         }
+        // The same for `\u003c`, which has five characters after the backslash.
         if before == Some(b'\\') && is_unicode_escape(&bytes[start..end]) {
             return WordRun::read(bytes, start + 5).reference(bytes);
         }
+        // A colour code of terminal output would otherwise be letters with digits.
         if matches!(before, Some(b'[' | b';')) && is_colour(&bytes[start..end]) {
             return None;
         }
         let whole = &bytes[start..end];
-        if self.colons {
+        // A URL or scoped name: punctuation at its end belongs to the sentence around it.
+        if self.has_colons {
             while end > start && matches!(bytes[end - 1], b'.' | b',' | b';' | b':') {
                 end -= 1;
             }
@@ -200,6 +209,7 @@ impl WordRun {
             }
         }
         let flags = self.flags;
+        // Without letters it is a number, date or version. A longer row of digits is data.
         if flags & (LOWER | UPPER) == 0 {
             let digits = whole.iter().filter(|byte| byte.is_ascii_digit()).count();
             return ((3..=20).contains(&digits) && whole.len() <= 32).then_some((start, end));
@@ -215,13 +225,14 @@ impl WordRun {
         named.then_some((start, end))
     }
 
+    /// Says whether a run without a slash has the inner structure of a name, or is in quotes.
     fn is_name(&self, bytes: &[u8], whole: &[u8]) -> bool {
         let flags = self.flags;
         let inner = flags & UNDER != 0
             && whole[1..whole.len() - 1]
                 .iter()
                 .any(|byte| CLASS[*byte as usize] == UNDER);
-        self.hump
+        self.has_case_change
             || inner
             || flags & (DASH | DOT | AT) != 0
             || flags & DIGIT != 0
@@ -236,14 +247,14 @@ impl WordRun {
     }
 }
 
-/// Says whether a word with a slash is a path: "and/or" is language.
+/// Says whether a run with a slash is a path: `and/or` is plain language.
 fn is_path(whole: &[u8], flags: u8) -> bool {
     let slashes = whole.iter().filter(|byte| **byte == b'/').count();
     let rooted = matches!(whole[0], b'/' | b'~' | b'.');
     slashes >= 2 || flags & (DOT | UNDER | DASH | DIGIT) != 0 || rooted && whole.len() >= 5
 }
 
-/// Says whether it starts with the rest of a terminal's escape sequence, `31m`.
+/// Says whether a run starts with the rest of a terminal's escape sequence, such as the `31m` of `ESC[31m`.
 fn is_colour(whole: &[u8]) -> bool {
     let digits = whole
         .iter()
@@ -252,7 +263,7 @@ fn is_colour(whole: &[u8]) -> bool {
     digits > 0 && whole.get(digits) == Some(&b'm')
 }
 
-/// Says whether it starts with the rest of an escaped character, `u003c`.
+/// Says whether a run starts with the rest of an escaped character, such as the `u003c` of `\u003c`.
 fn is_unicode_escape(whole: &[u8]) -> bool {
     whole.first() == Some(&b'u')
         && whole
@@ -264,15 +275,17 @@ fn url_ends(byte: u8) -> bool {
     byte <= b' ' || byte >= 0x80 || b"\"'`<>()[]{}|\\^".contains(&byte)
 }
 
-/// Finds given references in texts, each as a whole: `b.rs` is found in `a/b.rs`, not in `ab.rs`.
+/// Finds given references in texts, each only as whole words: `b.rs` is found in `a/b.rs`, not in `ab.rs`.
+///
+/// The references are looked up by their first word, so the time depends on the text and hardly on their number.
 pub struct ReferenceFinder {
-    /// Indices of references by the first word of each.
+    /// Indices into `wanted`, by the first word of the references.
     by_word: HashMap<Box<[u8]>, Vec<usize>>,
     wanted: Vec<Box<str>>,
 }
 
 impl ReferenceFinder {
-    /// Returns a finder of these references; one without a letter or digit is never found.
+    /// Returns a finder of these references. A reference without a letter, digit or `_` is never found.
     pub fn new<'a>(wanted: impl IntoIterator<Item = &'a str>) -> ReferenceFinder {
         let mut finder = ReferenceFinder {
             by_word: HashMap::new(),
@@ -289,7 +302,7 @@ impl ReferenceFinder {
         finder
     }
 
-    /// Returns the index of a reference; `None` if it is missing.
+    /// Returns the position of a reference among those given to [`ReferenceFinder::new`]; `None` if it was not given.
     pub fn index(&self, wanted: &str) -> Option<usize> {
         let (from, to) = words(wanted.as_bytes()).next()?;
         let same = self.by_word.get(&wanted.as_bytes()[from..to])?;
@@ -298,7 +311,7 @@ impl ReferenceFinder {
             .find(|index| *self.wanted[*index] == *wanted)
     }
 
-    /// Calls `found` with the index of each occurrence in `text`.
+    /// Calls `found` for each occurrence in `text`, with the index of the reference that occurs.
     pub fn find(&self, text: &str, mut found: impl FnMut(usize)) {
         let bytes = text.as_bytes();
         if self.by_word.is_empty() {
@@ -316,7 +329,7 @@ impl ReferenceFinder {
         }
     }
 
-    /// Says whether a reference occurs where its first word does.
+    /// Says whether a reference occurs in `bytes` such that its first word is at `from`.
     fn occurs_at(&self, index: usize, bytes: &[u8], from: usize) -> bool {
         let wanted = self.wanted[index].as_bytes();
         let lead = words(wanted).next().map_or(0, |(start, _)| start);
@@ -331,6 +344,7 @@ impl ReferenceFinder {
     }
 }
 
+/// Returns the ranges of the words: runs of letters, digits and `_`.
 fn words(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
     let is_word = |byte: &u8| CLASS[*byte as usize] & WORD != 0;
     let mut at = 0;

@@ -1,4 +1,5 @@
-//! The summarizers: the built-in one, a command, a model.
+//! The trait of summarizers, its request and its errors. The modules implement it: the built-in extractive summarizer, a
+//! command, a model.
 
 mod extractive;
 mod command;
@@ -21,23 +22,25 @@ pub use extractive::Extractive;
 pub use factory::{SummarizerChoice, SummarizerFactory};
 pub use model::ModelSummarizer;
 
-/// Writes summaries: the built-in one, a command, a model.
+/// Writes the text of a summary fold.
 pub trait Summarizer {
-    /// Returns its name in events.
+    /// Returns the name that the events of its folds record, such as `model:NAME`.
     fn name(&self) -> String;
 
-    /// Returns how many tokens of text it takes at once for a request; none for any number.
+    /// Returns the most tokens of messages that one call may summarise; none if there is no limit.
+    ///
+    /// The messages of a larger fold are split into parts, one call for each.
     fn takes(&self, request: &SummaryRequest<'_>) -> Option<u64>;
 
-    /// Writes a summary.
+    /// Writes the summary of one part; the summary of the parts before it is `request.previous`.
     fn summarize(&mut self, request: &SummaryRequest<'_>) -> Result<String, SummarizerError>;
 
-    /// Says whether a summary may cost money.
+    /// Says whether a call may cost money.
     fn is_paid(&self) -> bool {
         false
     }
 
-    /// Returns the usage of its calls since the last call of this method, failed ones included.
+    /// Returns the usage of the model calls since this method was last called, failed ones included: they cost, too.
     fn spent(&mut self) -> Vec<Usage> {
         Vec::new()
     }
@@ -45,11 +48,11 @@ pub trait Summarizer {
 
 /// The messages to summarise, and how.
 pub struct SummaryRequest<'a> {
-    /// The log it comes from.
+    /// The log that contains the messages.
     pub log: &'a Log,
     /// The messages as runs of seqs.
     pub runs: &'a [Span],
-    /// The summary of earlier messages, to be integrated.
+    /// The summary of earlier messages. The new summary replaces it, and so must include it.
     pub previous: Option<&'a str>,
     /// The facts that the extractive summarizer collected.
     pub extract: &'a Extract,
@@ -57,7 +60,7 @@ pub struct SummaryRequest<'a> {
     pub part: (usize, usize),
     /// The strategy, which defines the form of the summary.
     pub strategy: Strategy,
-    /// The most tokens of the summary.
+    /// The most tokens that the summary may have.
     pub budget: u64,
     /// A configured prompt instead of the summarizer's own.
     pub prompt: Option<&'a str>,
@@ -95,22 +98,22 @@ pub enum SummarizerError {
     /// The provider did not answer, or refused.
     #[error(transparent)]
     Call(Box<CallError>),
-    /// The caller cancelled it.
+    /// The caller cancelled the summary.
     #[error("cancelled")]
     Cancelled,
-    /// The model refused to write it.
+    /// The model refused to write the summary.
     #[error("the model declined to write it")]
     Declined,
-    /// The model reached its output limit.
+    /// The model reached its output limit before the summary was complete.
     #[error("the model was still writing after {most} tokens")]
     Cut {
-        /// The limit.
+        /// The limit in tokens.
         most: u64,
     },
     /// The model's window is too small.
     #[error("a window of {window} tokens leaves no room for anything to summarise")]
     Narrow {
-        /// The window.
+        /// The window in tokens.
         window: u64,
     },
     /// The summary is empty.
@@ -127,15 +130,15 @@ pub enum SummarizerError {
         /// The tokens of the messages that it would replace.
         replaced: u64,
     },
-    /// The view would not fit with it.
+    /// The view would not fit into its budget with the summary.
     #[error("the summary has {summary} tokens, and there is room for {room}")]
     TooLong {
         /// Tokens of the summary.
         summary: u64,
-        /// Tokens it could have.
+        /// Tokens that the budget leaves for it.
         room: u64,
     },
-    /// The output exceeds the limit.
+    /// The output of the command exceeds the limit, so the command was stopped.
     #[error("`{command}` returned more than {most} bytes")]
     Endless {
         /// The command.
@@ -148,6 +151,7 @@ pub enum SummarizerError {
     Log(#[from] LogError),
 }
 
+/// Returns the last line of a command's standard error, which usually is the one that names the error.
 fn last_line(stderr: &str) -> String {
     match stderr.trim().lines().next_back() {
         Some(line) => format!(": {}", line.trim()),
@@ -158,7 +162,7 @@ fn last_line(stderr: &str) -> String {
 impl SummaryRequest<'_> {
     /// Writes the text to be summarised into a file: a line `[role]: content` for each message.
     ///
-    /// The file is gone with the value.
+    /// A message that cannot be parsed is left out. Dropping the value removes the file.
     pub fn transcript(&self) -> Result<WorkingFile, LogError> {
         let mut file = self.log.aside(Working::Transcript)?;
         if let Some(previous) = self.previous {

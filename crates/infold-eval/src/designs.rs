@@ -1,4 +1,4 @@
-//! Designs of stand-ins for folded messages, each written at any size.
+//! Designs of stand-ins for folded messages. Each can be written for any budget, so that they are compared at equal size.
 
 mod bm25;
 mod lexrank;
@@ -27,11 +27,11 @@ named! {
     DESIGNS: 10
     /// The summary of the built-in summarizer.
     Extractive = "extractive",
-    /// The summary of the session's own agent.
+    /// The summary that the session's own agent wrote at the time.
     Agent = "agent",
     /// The newest text of the folded messages, unchanged.
     Truncation = "truncation",
-    /// Sentences of user and assistant, evenly from the whole range.
+    /// Sentences of user and assistant, taken evenly from all folded messages.
     Prose = "prose",
     /// Sentences and lines that match the last request, by BM25.
     Bm25 = "bm25",
@@ -39,16 +39,16 @@ named! {
     LexRank = "lexrank",
     /// The messages of the user, the newest first.
     Requests = "requests",
-    /// The names that occur most often, and nothing else: no summary, but a point of reference.
+    /// The names that occur most often, and nothing else: not a summary, but a baseline.
     Frequent = "frequent",
     /// The names that occur in most messages and were used last, and nothing else.
     Names = "names",
-    /// The pieces with most of the terms wanted later, chosen by reading the future: no summary, but a point of
-    /// reference.
+    /// The pieces with most of the terms wanted later, chosen by reading the rest of the session: not a summary, but an
+    /// upper bound.
     Oracle = "oracle",
 }
 
-/// Returns the tokens of a text, counted the same way for all designs.
+/// Returns the number of tokens of a text. All designs count with the same encoding, so that their sizes compare.
 pub fn count_tokens(text: &str) -> u64 {
     count(Encoding::O200k, text)
 }
@@ -58,14 +58,15 @@ pub struct StandInWriter<'a> {
     session: &'a RecordedSession,
     parsed: &'a ParsedSession,
     point: &'a FoldPoint,
-    // Each of these is computed once, when its design is first written.
+    // The fields below cache what a design computes before it knows the budget. Each is set when the design is first
+    // written.
     extract: Option<Extract>,
     prose: Option<Prose>,
     selections: HashMap<Design, Selection>,
 }
 
 impl<'a> StandInWriter<'a> {
-    /// Returns the writer for a point.
+    /// Returns the writer of stand-ins for a point of a session.
     pub fn new(
         session: &'a RecordedSession,
         parsed: &'a ParsedSession,
@@ -81,7 +82,7 @@ impl<'a> StandInWriter<'a> {
         }
     }
 
-    /// Writes a stand-in of at most `budget` tokens; that of the agent is unchanged, whatever its size.
+    /// Writes a stand-in of at most `budget` tokens. The agent's own summary is returned unchanged, whatever its size.
     pub fn write(&mut self, design: Design, budget: u64) -> String {
         let (parsed, point) = (self.parsed, self.point);
         let covers = &point.covers[..];
@@ -114,7 +115,8 @@ impl<'a> StandInWriter<'a> {
     }
 }
 
-/// Gives the messages of a point to the built-in summarizer: those that it folds, and those that stay.
+/// Gives all messages before a point to the built-in summarizer, because a summary need not repeat the messages that stay
+/// visible. A message that cannot be parsed is left out.
 fn build_extract(session: &RecordedSession, point: &FoldPoint) -> Extract {
     let mut extract = Extract::new();
     for place in 0..point.at {

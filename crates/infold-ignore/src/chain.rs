@@ -1,4 +1,4 @@
-//! The rules that hold in a directory.
+//! Combines the rules of a directory with those of the directories above it.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ pub struct RuleChain(Option<Rc<RuleLink>>);
 /// The rules of one directory.
 #[derive(Debug)]
 struct RuleLink {
-    /// The length of the path of the directory, with the slash at its end.
+    /// The length of the path of the directory, including the slash at its end: the rules match the rest of a path.
     base_bytes: usize,
     rules: IgnoreRules,
     /// The rules that hold where these say nothing.
@@ -22,8 +22,8 @@ struct RuleLink {
 }
 
 impl RuleChain {
-    /// Returns this chain with stronger rules added: those of the directory whose path has `base_bytes`, with the slash
-    /// at its end.
+    /// Returns this chain with the rules of a directory added, which are stronger than those in the chain. `base_bytes` is the
+    /// length of the directory's path, including the slash at its end, and 0 for the top directory.
     pub fn with(&self, base_bytes: usize, rules: IgnoreRules) -> RuleChain {
         if rules.is_empty() {
             return self.clone();
@@ -35,7 +35,8 @@ impl RuleChain {
         })))
     }
 
-    /// Says whether a path is left out, given that no directory above it is.
+    /// Says whether a path is left out. No directory above it may be: git does not look into such a directory, so its
+    /// entries are left out whatever the rules say about them.
     pub fn is_ignored(&self, path: &[u8], is_directory: bool) -> bool {
         let mut chain = self;
         while let Some(link) = &chain.0 {

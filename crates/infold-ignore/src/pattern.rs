@@ -1,4 +1,4 @@
-//! Matches a pattern with wildcards against bytes.
+//! Matches a glob pattern against bytes, as git does: git's rules for `**`, `[…]` and slashes differ from those of a shell.
 
 /// A pattern with `*`, `?`, `[…]` and `**`, compiled.
 #[derive(Debug)]
@@ -6,30 +6,33 @@ pub struct GlobPattern(Vec<GlobStep>);
 
 #[derive(Debug)]
 enum GlobStep {
+    /// This byte.
     Byte(u8),
-    /// Any byte but a slash.
+    /// One byte other than a slash: `?`.
     Any,
     /// One byte of a class, never a slash.
     Class(Box<[bool; 256]>),
-    /// Any number of bytes, none a slash.
+    /// Any number of bytes other than slashes: `*`.
     Star,
-    /// Any number of bytes.
+    /// Any number of any bytes: `**`.
     DeepStar,
-    /// Makes the next two steps optional: those of `**/`, which also matches no directory.
+    /// Makes the next two steps optional. It stands before the two steps of `**/`, because `a/**/b` also matches `a/b`.
     Optional,
 }
 
-/// How a run of asterisks is read. Git reads it in patterns for names otherwise than in patterns for paths.
+/// The meaning of a run of asterisks, which depends on whether a pattern is for names or for paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stars {
-    /// Two or more that are a whole component, as in `a/**/b`, match slashes, too. Any others match no slash.
+    /// For paths: two or more asterisks that are a whole component, as in `a/**/b`, match slashes, too. All other asterisks
+    /// match no slash.
     Path,
-    /// Each run matches anything, slashes included: names have none.
+    /// For names: any run of asterisks matches any bytes. Slashes need no exception, because a name contains none.
     Any,
 }
 
 impl GlobPattern {
-    /// Compiles a pattern; none if it is malformed, such as `[a` or a backslash at the end: git lets it match nothing.
+    /// Compiles a pattern. None if it is malformed, such as `[a` or a backslash at the end: for git, such a pattern matches
+    /// nothing.
     pub fn compile(text: &[u8], stars: Stars) -> Option<GlobPattern> {
         let mut steps = Vec::new();
         let mut at = 0;
@@ -58,7 +61,7 @@ impl GlobPattern {
         Some(GlobPattern(steps))
     }
 
-    /// Says whether all of a text matches.
+    /// Says whether the pattern matches a whole text, in time proportional to the product of their lengths.
     pub fn is_match(&self, text: &[u8]) -> bool {
         // A simulation of the pattern as a nondeterministic automaton: for each step, whether a match of the text so
         // far can continue with it; the last entry is the end of the pattern. Backtracking would take exponential time
@@ -92,7 +95,7 @@ impl GlobPattern {
         current[self.0.len()]
     }
 
-    /// Marks a step, and those that can be reached from it without a byte.
+    /// Marks a step as reached, and with it the steps that can be reached from it without consuming a byte.
     fn reach(&self, at: usize, reached: &mut [bool]) {
         if reached[at] {
             return;
@@ -119,6 +122,7 @@ fn push_stars(text: &[u8], start: usize, stars: Stars, steps: &mut Vec<GlobStep>
     }
     let is_start = start == 0 || text[start - 1] == b'/';
     let rest = &text[end..];
+    // An escaped slash ends the component, too, but is compiled by the caller.
     let is_end = rest.is_empty() || rest.starts_with(b"/") || rest.starts_with(b"\\/");
     if end - start < 2 || !is_start || !is_end {
         steps.push(GlobStep::Star);
@@ -134,7 +138,8 @@ fn push_stars(text: &[u8], start: usize, stars: Stars, steps: &mut Vec<GlobStep>
     end
 }
 
-/// Parses a class from behind its `[`, and returns it with the position behind its `]`. None if it is malformed.
+/// Parses a class that starts right after its `[`, and returns it with the position right after its `]`. None if it is
+/// malformed.
 fn parse_class(text: &[u8], start: usize) -> Option<(Box<[bool; 256]>, usize)> {
     let mut class = Box::new([false; 256]);
     let mut at = start;
@@ -174,7 +179,7 @@ fn parse_class(text: &[u8], start: usize) -> Option<(Box<[bool; 256]>, usize)> {
             let length = text[name_start..].iter().position(|byte| *byte == b']')?;
             let name_end = name_start + length;
             if length == 0 || text[name_end - 1] != b':' {
-                // No name of a class: a bracket like any other.
+                // This is not a named class such as `[:alpha:]`, so the bracket stands for itself.
                 class[usize::from(b'[')] = true;
                 previous = Some(b'[');
                 at += 1;
@@ -207,7 +212,8 @@ fn parse_class(text: &[u8], start: usize) -> Option<(Box<[bool; 256]>, usize)> {
     Some((class, at + 1))
 }
 
-/// Returns the test for the members of a class such as `[:alpha:]`, of ASCII only; none for an unknown name.
+/// Returns the test for the members of a named class such as `[:alpha:]`; none for an unknown name. As in git, only ASCII
+/// bytes are members.
 fn named_class(name: &[u8]) -> Option<fn(u8) -> bool> {
     Some(match name {
         b"alnum" => |byte| byte.is_ascii_alphanumeric(),

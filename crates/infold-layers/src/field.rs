@@ -1,8 +1,9 @@
-//! The fields of a layered state: their names, layers, forms and elements, and who may change them.
+//! The fields of a layered state: their names, layers, forms and XML elements, and who may change them.
 
 use crate::{Attribute, DocumentPart};
 
-/// A layer of the state. The higher its number, the sooner it changes.
+/// A layer of the state. The higher its number, the more often it changes, so that the document begins with what a
+/// provider's prompt cache can keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
     /// L0: permanent rules.
@@ -28,9 +29,9 @@ pub enum FieldForm {
     List,
     /// Items with names, each name once.
     Map,
-    /// One of the phases.
+    /// One of the fixed names of phases.
     Phase,
-    /// One of the environments.
+    /// One of the fixed names of environments.
     Environment,
     /// A point in time.
     Time,
@@ -49,7 +50,7 @@ pub enum Writers {
 
 /// A field of a layered state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)] // Their names say what they hold; DESIGN lists them.
+#[allow(missing_docs)] // The names say what the fields contain; §8 of docs/DESIGN.md lists them by layer.
 pub enum Field {
     Role,
     Policies,
@@ -86,15 +87,17 @@ pub enum Field {
     Draft,
 }
 
-/// The facts about one field.
+/// The properties of one field.
 struct Row {
     field: Field,
+    /// The full name, which begins with the layer.
     path: &'static str,
     form: FieldForm,
+    /// The part of the document whose share of the budget it uses.
     part: DocumentPart,
-    /// The elements around its items, outermost first, below the element of its layer.
+    /// The XML elements around its items, outermost first, below the element of its layer.
     wrappers: &'static [&'static str],
-    /// The element of each item.
+    /// The XML element of each item.
     element: &'static str,
     /// The attributes that items may have.
     attributes: &'static [Attribute],
@@ -103,6 +106,7 @@ struct Row {
 const SOURCE: &[Attribute] = &[Attribute::Source];
 const NAME: &[Attribute] = &[Attribute::Name];
 
+// A field is the index of its row; a test checks the order.
 #[rustfmt::skip]
 const ROWS: [Row; Field::COUNT] = [
     row(Field::Role, "system.role", FieldForm::Text, DocumentPart::System, &[], "role", &[]),
@@ -140,6 +144,7 @@ const ROWS: [Row; Field::COUNT] = [
     row(Field::Draft, "work.draft", FieldForm::Text, DocumentPart::Work, &[], "draft", &[]),
 ];
 
+/// Makes a row without the names of its members, so that a row of the table fits on a line.
 const fn row(
     field: Field,
     path: &'static str,
@@ -167,17 +172,17 @@ impl Field {
         &ROWS[self as usize]
     }
 
-    /// All fields, in the order of the document.
+    /// Returns all fields, in the order of the document.
     pub fn all() -> impl Iterator<Item = Field> {
         ROWS.iter().map(|row| row.field)
     }
 
-    /// Its full name, such as `memory.semantic.facts`.
+    /// Returns its full name, such as `memory.semantic.facts`.
     pub fn path(self) -> &'static str {
         self.row().path
     }
 
-    /// The last part of its name, such as `facts`.
+    /// Returns the last part of its name, such as `facts`. No two fields share it.
     pub fn name(self) -> &'static str {
         let path = self.path();
         path.rsplit('.').next().unwrap_or(path)
@@ -188,7 +193,7 @@ impl Field {
         Field::all().find(|field| field.path() == name || field.name() == name)
     }
 
-    /// The form of its value.
+    /// Returns the form of its value.
     pub fn form(self) -> FieldForm {
         self.row().form
     }
@@ -198,12 +203,12 @@ impl Field {
         matches!(self.form(), FieldForm::List | FieldForm::Map)
     }
 
-    /// The part of the budget that it belongs to.
+    /// Returns the part of the document whose share of the budget it uses.
     pub fn part(self) -> DocumentPart {
         self.row().part
     }
 
-    /// The layer that it belongs to.
+    /// Returns the layer that it belongs to.
     pub fn layer(self) -> Layer {
         match self.part() {
             DocumentPart::System => Layer::System,
@@ -218,22 +223,23 @@ impl Field {
         }
     }
 
-    /// The attributes that its items may have.
+    /// Returns the attributes that its items may have.
     pub fn attributes(self) -> &'static [Attribute] {
         self.row().attributes
     }
 
-    /// The elements around its items below the element of the layer, outermost first.
+    /// Returns the XML elements around its items below the element of the layer, outermost first.
     pub(crate) fn wrappers(self) -> &'static [&'static str] {
         self.row().wrappers
     }
 
-    /// The element of each of its items.
+    /// Returns the XML element of each of its items.
     pub(crate) fn element(self) -> &'static str {
         self.row().element
     }
 
-    /// Who may change it: a model its phase, its memory and its work, and nothing that binds it.
+    /// Returns who may change it. A model may change the phase, the memory and the work, but none of the rules, requests and
+    /// permissions that bind it, and none of the evidence.
     pub fn writers(self) -> Writers {
         match self.layer() {
             Layer::Memory | Layer::Work => Writers::PeopleAndModels,
@@ -242,7 +248,8 @@ impl Field {
         }
     }
 
-    /// Says whether it seldom changes, so that it can stand where a provider's cache keeps it.
+    /// Says whether it seldom changes. The stable fields stand right after the system prompt, where a change would break a
+    /// provider's prompt cache for everything after it.
     pub fn is_stable(self) -> bool {
         matches!(
             self.part(),
@@ -255,7 +262,7 @@ impl Field {
 }
 
 impl Layer {
-    /// Its element in the document.
+    /// Returns its XML element in the document.
     pub(crate) fn element(self) -> &'static str {
         match self {
             Layer::System => "system",

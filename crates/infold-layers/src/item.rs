@@ -11,11 +11,11 @@ pub enum Attribute {
     Role,
     /// Where it comes from.
     Source,
-    /// How far it is: `pending`, `in_progress`, `completed` …
+    /// How far the work on it is: `pending`, `in_progress`, `completed` …
     Status,
-    /// The tool that gave it.
+    /// The tool that returned it.
     Tool,
-    /// When it was seen, ISO 8601.
+    /// When it was observed, in ISO 8601: [`LayerItem::time`] as the document shows it.
     Timestamp,
     /// How well it matches the query, from 0 to 1.
     Relevance,
@@ -33,7 +33,7 @@ impl Attribute {
         Attribute::Relevance,
     ];
 
-    /// Its name in files, events and the document.
+    /// Returns its name in files, events and the document.
     pub fn name(self) -> &'static str {
         match self {
             Attribute::Name => "name",
@@ -57,16 +57,16 @@ impl Attribute {
 pub struct LayerItem {
     /// The text of the item.
     pub text: String,
-    /// Its attributes.
+    /// Its attributes, each at most once and in the order of [`Attribute`].
     pub attributes: BTreeMap<Attribute, String>,
-    /// Its priority; items with a higher one are taken first.
+    /// Its priority: if not all items fit the budget, those with a higher priority are shown.
     pub priority: i64,
-    /// When it was seen, in milliseconds since 1970, if it is an observation.
+    /// When it was observed, in milliseconds since 1970, if it is an observation or a point in time itself.
     pub time: Option<u64>,
 }
 
 impl LayerItem {
-    /// Returns an item that says `text`, with nothing else known of it.
+    /// Returns an item with this text, without attributes, priority or time.
     pub fn new(text: impl Into<String>) -> LayerItem {
         LayerItem {
             text: text.into(),
@@ -74,13 +74,13 @@ impl LayerItem {
         }
     }
 
-    /// Adds an attribute.
+    /// Sets an attribute.
     pub fn with(mut self, attribute: Attribute, value: impl Into<String>) -> LayerItem {
         self.attributes.insert(attribute, value.into());
         self
     }
 
-    /// Returns an attribute.
+    /// Returns the value of an attribute; none if the item does not have it.
     pub fn attribute(&self, attribute: Attribute) -> Option<&str> {
         self.attributes.get(&attribute).map(String::as_str)
     }

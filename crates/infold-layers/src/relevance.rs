@@ -1,29 +1,31 @@
-//! How well texts match a goal: BM25 over the terms that search has.
+//! Scores how well texts match a goal, by BM25 over the same terms as the search index.
 
 use std::collections::HashMap;
 
 use infold_wire::terms::{DocumentTerms, FormKind, Query};
 
-/// BM25 `k1`: how soon more occurrences of a term add nothing.
+/// BM25 `k1`: how soon further occurrences of a term stop adding to the score. The usual value.
 const K1: f64 = 1.2;
-/// BM25 `b`: how strongly the length of a text reduces the weight of its occurrences.
+/// BM25 `b`: how strongly the length of a text reduces the weight of the terms in it.
 const B: f64 = 0.3;
 /// The weight of a word with the same stem, relative to the word itself.
 const STEM_WEIGHT: f64 = 0.7;
 /// The weight of a synonym.
 const SYNONYM_WEIGHT: f64 = 0.5;
-/// The weight of a word that begins or ends alike, such as a compound.
+/// The weight of a word that begins or ends like the word itself, such as a compound.
 const KIN_WEIGHT: f64 = 0.3;
 
 /// Returns for each text how well it matches a goal, from 0 (no term in common) to 1.
+///
+/// The score is divided by the largest possible one, so that scores for different goals can be compared.
 pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
     let query = Query::parse(goal);
     let forms = QueryForms::of(&query);
     let width = query.terms.len();
-    // The counts of the terms of the query in each text, one text after the other.
+    // A matrix with a row for each text: the weighted count of each query term in it.
     let mut counts: Vec<f64> = vec![0.0; texts.len() * width];
     let mut lengths: Vec<f64> = Vec::with_capacity(texts.len());
-    let mut having = vec![0_usize; width];
+    let mut texts_with = vec![0_usize; width];
     for (at, text) in texts.iter().enumerate() {
         let terms = DocumentTerms::of(text);
         let found = &mut counts[at * width..(at + 1) * width];
@@ -32,15 +34,15 @@ pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
             forms.count(term, found);
         }
         for (at, count) in found.iter().enumerate() {
-            having[at] += usize::from(*count > 0.0);
+            texts_with[at] += usize::from(*count > 0.0);
         }
         lengths.push(terms.count.max(1) as f64);
     }
     let mean = lengths.iter().sum::<f64>() / lengths.len().max(1) as f64;
     let total = texts.len() as f64;
-    let rarity =
-        |having: &usize| (1.0 + (total - *having as f64 + 0.5) / (*having as f64 + 0.5)).ln();
-    let weights: Vec<f64> = having.iter().map(rarity).collect();
+    let rarity = |count: &usize| (1.0 + (total - *count as f64 + 0.5) / (*count as f64 + 0.5)).ln();
+    let weights: Vec<f64> = texts_with.iter().map(rarity).collect();
+    // The limit of the sum for a text in which each query term occurs infinitely often.
     let best = weights.iter().sum::<f64>() * (K1 + 1.0);
     let score = |(at, length): (usize, &f64)| {
         let found = &counts[at * width..(at + 1) * width];
@@ -54,17 +56,19 @@ pub fn relevance(goal: &str, texts: &[&str]) -> Vec<f64> {
     lengths.iter().enumerate().map(score).collect()
 }
 
-/// The query terms that each term of a text matches, with their weights.
+/// An index of the forms of the query terms. A form leads to the positions of its terms in the query, with weights.
 struct QueryForms<'a> {
+    /// Forms that match a whole term of a text.
     whole: HashMap<&'a str, Vec<(usize, f64)>>,
-    beginnings: Vec<(&'a str, usize, f64)>,
+    /// Forms that match the terms that start with them.
+    prefixes: Vec<(&'a str, usize, f64)>,
 }
 
 impl<'a> QueryForms<'a> {
     fn of(query: &'a Query) -> QueryForms<'a> {
         let mut forms = QueryForms {
             whole: HashMap::new(),
-            beginnings: Vec::new(),
+            prefixes: Vec::new(),
         };
         for (at, term) in query.terms.iter().enumerate() {
             for form in &term.forms {
@@ -75,7 +79,7 @@ impl<'a> QueryForms<'a> {
                     FormKind::Kin => KIN_WEIGHT,
                 };
                 if form.is_prefix {
-                    forms.beginnings.push((&form.term, at, weight));
+                    forms.prefixes.push((&form.term, at, weight));
                 } else {
                     let whole = forms.whole.entry(&form.term).or_default();
                     whole.push((at, weight));
@@ -85,8 +89,8 @@ impl<'a> QueryForms<'a> {
         forms
     }
 
-    /// Adds the weights of a text term to each query term; a term that only begins alike is used if there is no
-    /// other match.
+    /// Adds a term of a text to the counts of the query terms that it matches. Prefixes count only for a term that is not
+    /// the whole of any form.
     fn count(&self, term: &str, found: &mut [f64]) {
         if let Some(whole) = self.whole.get(term) {
             for (at, weight) in whole {
@@ -94,7 +98,7 @@ impl<'a> QueryForms<'a> {
             }
             return;
         }
-        for (start, at, weight) in &self.beginnings {
+        for (start, at, weight) in &self.prefixes {
             if term.starts_with(start) {
                 found[*at] += weight;
             }

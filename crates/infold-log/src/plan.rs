@@ -1,4 +1,8 @@
-//! Decides which messages a pass of `manage` folds: sizes and choices, computed from records alone.
+//! Decides what a pass of `manage` folds: how much of the end of a conversation stays, and which rounds and parts of messages
+//! are hidden.
+//!
+//! Everything here is computed from records, so that no message is read from disk. Nothing is changed: the caller turns the
+//! result into events.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +13,23 @@ use crate::unit::{last_unit, pinned_rounds};
 use crate::view::round_members;
 use crate::{Cause, EventId, Floor, Item, Past, Seq, Size, Span, State, Sums, View};
 
-/// The sizes of the parts that cannot be folded.
+/// The sizes of the parts of a view that cannot be folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloorSize {
     /// The system prompt.
     pub system: Size,
     /// The first request.
     pub request: Size,
-    /// Notes that every view carries.
+    /// The notes that every view contains.
     pub notes: Size,
     /// Pinned rounds.
     pub pins: Size,
-    /// The last round.
+    /// The last round, with the rounds that it is tied to.
     pub last: Size,
 }
 
 impl FloorSize {
-    /// Measures the floor of the view.
+    /// Measures the parts of the view that cannot be folded.
     pub fn of<P: Past>(state: &State, past: &P) -> Result<FloorSize, P::Error> {
         let shown = state.shown();
         let floor = Floor::of(shown, past)?;
@@ -44,6 +48,7 @@ impl FloorSize {
         for round in pinned_rounds(shown, past)? {
             kept.insert(round, round_members(round, path.iter().copied(), past)?);
         }
+        // The end of the view may be folded. Its last round then counts, too: it may still continue.
         let last = match (last_unit(shown, past)?, shown.last()) {
             (Some(start), _) => Some(start),
             (None, Some(tip)) => Some(past.record(tip)?.round),
@@ -67,7 +72,7 @@ impl FloorSize {
                     let mut whole = weigh(Span::one(seq), past)?;
                     for (_, _, mask) in shown.masks(Span::one(seq)) {
                         whole.tokens = whole.tokens.saturating_sub(mask.hides) + mask.tokens;
-                        // How many bytes are left is not on record: no more is claimed than is sure.
+                        // The records do not tell how many bytes a mask leaves: zero is a safe lower bound.
                         whole.bytes = 0;
                     }
                     for (_, recall) in shown.recalls(Span::one(seq)) {
@@ -80,14 +85,14 @@ impl FloorSize {
         Ok(size)
     }
 
-    /// All of it.
+    /// Returns the size of all parts together.
     pub fn total(&self) -> Size {
         let mut total = self.fixed();
         add(&mut total, self.last);
         total
     }
 
-    /// All but the last round, which is folded when it is the last no more.
+    /// Returns the size without the last round, which can be folded as soon as another round follows it.
     pub fn fixed(&self) -> Size {
         let mut fixed = Size::default();
         for part in [self.system, self.request, self.notes, self.pins] {
@@ -96,7 +101,7 @@ impl FloorSize {
         fixed
     }
 
-    /// Its parts by name.
+    /// Returns the size of each part, with its name for error texts.
     pub fn parts(&self) -> [(&'static str, Size); 5] {
         [
             ("system prompt", self.system),
@@ -113,7 +118,7 @@ fn add(part: &mut Size, more: Size) {
     part.bytes += more.bytes;
 }
 
-/// Returns the size of messages as they came.
+/// Returns the size of the messages of a span as they came, without masks and recalls.
 pub fn weigh<P: Past>(span: Span, past: &P) -> Result<Size, P::Error> {
     let (before, after) = (
         sums_before(span.from(), past)?,
@@ -129,7 +134,7 @@ fn difference(before: Sums, after: Sums) -> Size {
     }
 }
 
-/// Visits the user's requests in the visible messages, those under folds included, in order.
+/// Visits the user's requests in order: those in view and those under folds, but not those that a rewind hid.
 ///
 /// Takes time in the number of requests, not of messages.
 pub fn requests<P: Past>(
@@ -154,20 +159,20 @@ pub fn requests<P: Past>(
 /// How much of the end of a conversation a fold leaves as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keep {
-    /// A number of messages, widened to rounds.
+    /// A number of messages, rounded up to whole rounds.
     Messages(u64),
     /// A number of rounds.
     Rounds(u64),
-    /// A share of the visible bytes; the tail starts at a request.
+    /// A share of the visible bytes. What stays starts at a request; it is only the last round if the share has none.
     Share(f64),
-    /// A number of tokens, and a minimum of messages that counts as long as they take at most twice the tokens.
+    /// A number of tokens; and a minimum of messages, which stay even if they have up to twice as many tokens.
     Tokens(u64, u64),
 }
 
-/// Returns the first message of the tail that stays: at least the last round, and as much of the amount in
-/// `keep` as `room` allows.
+/// Returns the first message of the tail, which is the part at the end that stays: at least the last round, and as much of
+/// `keep` as fits into `room` tokens.
 ///
-/// None if the view is empty or has only stand-ins.
+/// None if the view is empty or ends with a stand-in.
 pub fn tail<P: Past>(
     state: &State,
     keep: Keep,
@@ -182,7 +187,7 @@ pub fn tail<P: Past>(
     };
     let mut kept = Size::default();
     let (mut messages, mut rounds) = (0, 0);
-    rounds_back(state, past, |round| {
+    visit_rounds_backwards(state, past, |round| {
         let with = Size {
             tokens: kept.tokens + round.size.tokens,
             bytes: kept.bytes + round.size.bytes,
@@ -216,11 +221,13 @@ pub fn tail<P: Past>(
     })
 }
 
-/// The first message of the last round that is shown, and of what is tied to it.
+/// Returns the first message of the last round, or of the earliest round that it is tied to. None if the view is empty or
+/// ends with a stand-in.
 pub fn last_round<P: Past>(state: &State, past: &P) -> Result<Option<Seq>, P::Error> {
     last_unit(state.shown(), past)
 }
 
+/// Returns the bytes of the messages that no fold covers.
 fn shown_bytes<P: Past>(state: &State, past: &P) -> Result<u64, P::Error> {
     let mut bytes = 0;
     for item in state.shown().items() {
@@ -231,23 +238,24 @@ fn shown_bytes<P: Past>(state: &State, past: &P) -> Result<u64, P::Error> {
     Ok(bytes)
 }
 
-/// A round that is shown, or several that are tied together.
+/// A visible round, or several that are tied together and so stay or go together.
 struct Round {
     start: Seq,
     size: Size,
     messages: u64,
-    /// Whether it is a request of the user.
+    /// Whether it is a single message that is a request of the user.
     request: bool,
 }
 
 /// Visits the rounds at the end of the view, the last one first, up to the newest fold or until the visitor
 /// returns `false`.
-fn rounds_back<P: Past>(
+fn visit_rounds_backwards<P: Past>(
     state: &State,
     past: &P,
-    mut more: impl FnMut(Round) -> bool,
+    mut visit: impl FnMut(Round) -> bool,
 ) -> Result<(), P::Error> {
-    // A round that a rewind cut in two lies in two runs, and one that is tied to an earlier one moves with it.
+    // The size and number of the messages read since the last visit. They wait for an earlier message of their round, which
+    // lies in another run if a rewind hid messages in its middle, or for the round that they are tied to.
     let mut later = (Size::default(), 0);
     let mut tied: Option<Seq> = None;
     let mut start = None;
@@ -277,7 +285,7 @@ fn rounds_back<P: Past>(
             (start, tied) = (None, None);
             let (size, messages) = std::mem::take(&mut later);
             let request = messages == 1 && after.requests > before.requests;
-            if !more(Round {
+            if !visit(Round {
                 start: round,
                 size,
                 messages,
@@ -287,9 +295,9 @@ fn rounds_back<P: Past>(
             }
         }
     }
-    // The rounds that these are tied to are hidden by a fold.
+    // A fold hides the rounds that the remaining ones are tied to.
     if let (Some(start), (size, messages)) = (start, later) {
-        more(Round {
+        visit(Round {
             start,
             size,
             messages,
@@ -299,14 +307,14 @@ fn rounds_back<P: Past>(
     Ok(())
 }
 
-/// Returns the cover for condensing everything before `tail`; none if it has nothing new.
+/// Returns the cover for condensing everything before `tail`; none if that contains no message outside of folds.
 pub fn before_tail<P: Past>(
     state: &State,
     tail: Seq,
     past: &P,
 ) -> Result<Option<Cover>, Refused<P::Error>> {
-    let cover = up_to(state, tail, past)?;
-    // A stand-in alone says all there is to say already.
+    let cover = cover_before(state, tail, past)?;
+    // A summary of stand-ins alone would add nothing to them.
     Ok(cover.filter(|cover| {
         state.shown().items().iter().any(|item| match item {
             Item::Run(run) => run.meet(cover.span).is_some(),
@@ -315,8 +323,12 @@ pub fn before_tail<P: Past>(
     }))
 }
 
-/// Returns the cover of a fold over everything before `tail`.
-fn up_to<P: Past>(state: &State, tail: Seq, past: &P) -> Result<Option<Cover>, Refused<P::Error>> {
+/// Returns the cover of a fold over everything before `tail`, stand-ins included; none if nothing there can be folded.
+fn cover_before<P: Past>(
+    state: &State,
+    tail: Seq,
+    past: &P,
+) -> Result<Option<Cover>, Refused<P::Error>> {
     let first = state.shown().items().first().map(|item| item.span().from());
     let span = first
         .zip(tail.prev())
@@ -331,11 +343,13 @@ fn up_to<P: Past>(state: &State, tail: Seq, past: &P) -> Result<Option<Cover>, R
     }
 }
 
-/// Works out what to hide so that `fits` says the view does: the oldest rounds, half of
-/// those visible, then half of the rest, and so on, summaries last. None of these covers
-/// holds another; nothing is hidden that would not make the view smaller, or fit.
+/// Returns the covers of the window folds after which `fits` accepts the view. `marker` is the size of a stand-in in tokens.
 ///
-/// Ends, because every turn hides a round or a stand-in that was visible.
+/// Each step hides the older half of the visible rounds, so few steps suffice; when no round is left to hide, everything up
+/// to the last round becomes one fold, stand-ins included. No cover contains another. If the view cannot be made to fit, the
+/// covers are returned only if they make it smaller.
+///
+/// The loop ends, because every step hides a round or a stand-in that was visible.
 pub fn to_hide<P: Past>(
     state: &State,
     marker: u64,
@@ -348,13 +362,14 @@ pub fn to_hide<P: Past>(
     let mut fitted = false;
     while !fitted {
         let next = match steer::oldest(&imagined, 0.5, past) {
-            Err(Refused::Nothing { .. }) => rest(&imagined, past)?,
+            Err(Refused::Nothing { .. }) => cover_before_last_round(&imagined, past)?,
             found => Some(found?),
         };
         let Some(cover) = next.filter(|next| covers.iter().all(|found| found.span != next.span))
         else {
             break;
         };
+        // The new cover replaces those inside it.
         covers.retain(|found| found.span.meet(cover.span) != Some(found.span));
         covers.push(cover);
         let id = imagined.next_event();
@@ -367,10 +382,13 @@ pub fn to_hide<P: Past>(
     Ok(covers)
 }
 
-/// Everything between the floor and the last round, summaries too.
-fn rest<P: Past>(state: &State, past: &P) -> Result<Option<Cover>, Refused<P::Error>> {
+/// Returns the cover of everything between the floor and the last round, summaries included.
+fn cover_before_last_round<P: Past>(
+    state: &State,
+    past: &P,
+) -> Result<Option<Cover>, Refused<P::Error>> {
     match last_round(state, past)? {
-        Some(last) => up_to(state, last, past),
+        Some(last) => cover_before(state, last, past),
         None => Ok(None),
     }
 }
@@ -380,33 +398,36 @@ fn rest<P: Past>(state: &State, past: &P) -> Result<Option<Cover>, Refused<P::Er
 pub struct Maskable {
     /// The message.
     pub seq: Seq,
-    /// Which of its parts.
+    /// The index of the part in the message.
     pub part: u32,
-    /// Whether it is an image, which is masked for its bytes.
+    /// Whether it is an image: images are masked to free bytes, even new or small ones.
     pub image: bool,
     /// Its size.
     pub size: Size,
-    /// A hash of its contents: equal parts have equal ones.
+    /// A hash of its contents, to find parts that repeat others.
     pub same: u64,
 }
 
 /// The limits of masking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Masking {
-    /// The newest tool output up to so many tokens is not masked.
+    /// The newest parts, up to this many tokens together, are not masked. Exceptions are parts that a later one repeats, and
+    /// images while bytes must be freed.
     pub safe: u64,
-    /// The least tokens that must be gained to change the view.
+    /// The least tokens that masking must free: less would not be worth breaking the provider's prompt cache.
     pub least: u64,
     /// The approximate tokens of a stub.
     pub stub: u64,
-    /// The size that has to be freed.
+    /// The size that has to be freed for the view to fit.
     pub need: Size,
 }
 
-/// Chooses what to mask, oldest first, repeats before all else, and no more than is needed.
+/// Chooses the parts to mask, and no more than is needed. `parts` are in the order of the log.
 ///
-/// None if too little would be gained.
+/// Parts that a later one repeats are chosen first, because the model loses nothing; then the oldest ones. None if nothing is
+/// worth masking, or if it would free too little.
 pub fn choose(parts: &[Maskable], masking: Masking) -> Option<Vec<Maskable>> {
+    // The last occurrence of each content.
     let mut newest = std::collections::HashMap::new();
     for (at, part) in parts.iter().enumerate() {
         newest.insert(part.same, at);
@@ -439,7 +460,7 @@ pub fn choose(parts: &[Maskable], masking: Masking) -> Option<Vec<Maskable>> {
     (enough && !chosen.is_empty()).then_some(chosen)
 }
 
-/// Says whether a step was taken back: it is not among those that are in force.
+/// Says whether a step was undone: it is then not among the steps in force, which form a chain from the newest back.
 pub fn is_undone<P: Past>(state: &State, step: EventId, past: &P) -> Result<bool, P::Error> {
     let mut at = state.step();
     while let Some(found) = at.filter(|found| *found >= step) {

@@ -1,11 +1,14 @@
-//! Checks that a rendered view is one that a provider accepts.
+//! Checks that providers accept a rendered view.
+//!
+//! Providers refuse a request whose messages break rules, for example a tool result without its call. A view is built by
+//! code that knows these rules; this module checks its result message by message, from facts alone.
 
 use crate::{Call, Facts, Floor, Role, Rounds, Seq};
 
-/// One message of a rendered view.
+/// One message of a rendered view, as the check needs it.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Where it comes from.
+    /// Where the message comes from.
     pub source: Source,
     /// The facts that the rules use.
     pub facts: Facts,
@@ -14,20 +17,21 @@ pub struct Line {
 /// Where a message of a view comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// From the log.
+    /// A message of the log.
     Message(Seq),
-    /// From the log: a result without its call, or too late, as text behind its round.
+    /// A message of the log whose tool results have no call, or came too late to follow it. It is rendered as plain text after
+    /// its round.
     Late(Seq),
-    /// From a fold or a note.
+    /// A message of a fold's stand-in, or a note.
     StandIn,
-    /// Put in so that an interrupted call has a result.
+    /// A result that was made up for an interrupted call, because each call needs one.
     Repair,
-    /// From an event: the messages of look-ups that a reply was made with.
+    /// A message of the look-ups that were made for a reply. An event recorded it.
     Lookup,
 }
 
 impl Source {
-    /// The message of the log it is, if it is one.
+    /// Returns the seq of a message of the log; none for a message from elsewhere.
     pub fn seq(self) -> Option<Seq> {
         match self {
             Source::Message(seq) | Source::Late(seq) => Some(seq),
@@ -36,15 +40,15 @@ impl Source {
     }
 }
 
-/// A violation of the rules for a view.
+/// A violation of one of the rules of [`check`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// A result whose call is not right before it.
+    /// A tool result that does not follow its call.
     #[error("line {line}: a tool result answers no call (id {})", call_name(.call))]
     Orphan {
         /// Where, counted from one.
         line: usize,
-        /// The call that it refers to.
+        /// The call that the result names.
         call: Call,
     },
     /// A call that has no result although the conversation goes on.
@@ -55,7 +59,7 @@ pub enum Fault {
         /// The call.
         call: Call,
     },
-    /// A stand-in that calls a tool, brings a result or reasons.
+    /// A stand-in that has a tool call, a tool result, reasoning, or a role other than user and assistant.
     #[error("line {line}: a stand-in holds a tool call, a result or reasoning")]
     NotPlain {
         /// Where, counted from one.
@@ -67,7 +71,7 @@ pub enum Fault {
         /// Where, counted from one.
         line: usize,
     },
-    /// Messages out of order, or one twice.
+    /// A message that is out of order, or that occurs a second time.
     #[error("line {line}: message {seq} stands after a later one")]
     Disorder {
         /// Where, counted from one.
@@ -86,42 +90,46 @@ pub enum Fault {
 /// The result of [`check`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Everything that breaks a rule; a view without faults is valid.
+    /// All violations, in the order of the lines; a view without any is valid.
     pub faults: Vec<Fault>,
-    /// The last round still waits for results, so the view is not to be sent.
+    /// Whether the last round still waits for tool results. Such a view is valid, but must not be sent yet.
     pub open: bool,
 }
 
 /// Checks a view against all rules:
 ///
 /// 1. A tool result follows its call, with nothing but other results between.
-/// 2. A call has its result, unless it is in the last round: then the view is open.
-/// 3. Stand-ins hold text only: no call, no result, no reasoning.
+/// 2. A call has its result. In the last round it may be missing: then the view is open.
+/// 3. A stand-in contains only text, as user or assistant: no call, no result, no reasoning.
 /// 4. No message is empty.
-/// 5. Messages stand in the order in which they came, each once; late results behind their round.
-/// 6. The system prompt and the first request are there.
+/// 5. Messages are in the order of the log, each once; late results follow their round.
+/// 6. The system prompt and the first request (the floor) are present.
 pub fn check(lines: impl IntoIterator<Item = Line>, floor: &Floor) -> Verdict {
-    let mut reading = Reading::new(floor);
-    lines.into_iter().for_each(|line| reading.read(&line));
-    reading.verdict()
+    let mut checker = Reading::new(floor);
+    lines.into_iter().for_each(|line| checker.read(&line));
+    checker.verdict()
 }
 
-/// A view being checked, for callers who do not hold all its lines: see [`check`].
+/// The state of a check in progress, for callers that do not have all lines in memory at once. [`check`] lists the rules.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
+    /// The number of lines read.
     line: usize,
+    /// Pairs tool results with calls. Its seqs are line numbers, because not every line is a message of the log.
     rounds: Rounds,
-    /// Late results were read, so the round before them takes no more.
-    behind: bool,
+    /// Whether the last line was a late result. The round before it is then over: later results cannot belong to it.
+    is_after_late: bool,
+    /// The highest seq read.
     last: Option<Seq>,
-    /// The first message of the round that late results may belong to, or the last of them.
-    round: Option<Seq>,
+    /// The seq that the next late result must exceed: the first of the round it belongs to, or the late result before it.
+    late_after: Option<Seq>,
+    /// The messages of the floor that were not read yet.
     missing: Vec<Seq>,
     faults: Vec<Fault>,
 }
 
 impl Reading {
-    /// Starts before the first line.
+    /// Returns the state before the first line. `floor` are the messages that rule 6 requires.
     pub fn new(floor: &Floor) -> Reading {
         Reading {
             missing: floor.seqs().to_vec(),
@@ -129,7 +137,7 @@ impl Reading {
         }
     }
 
-    /// Takes the next line.
+    /// Checks the next line.
     pub fn read(&mut self, Line { source, facts }: &Line) {
         self.line += 1;
         let line = self.line;
@@ -148,7 +156,7 @@ impl Reading {
                 self.pair(facts);
             }
         }
-        if *source == Source::StandIn && !plain(facts) {
+        if *source == Source::StandIn && !is_plain(facts) {
             self.faults.push(Fault::NotPlain { line });
         }
         if facts.empty {
@@ -156,14 +164,14 @@ impl Reading {
         }
     }
 
-    /// Pairs results with calls, and says whether a round starts here.
+    /// Pairs the results and calls of the current line with those before it, and returns whether the line starts a round.
     fn pair(&mut self, facts: &Facts) -> bool {
         let line = self.line;
         let unanswered = |call: &Call| Fault::Unanswered {
             line,
             call: call.clone(),
         };
-        if std::mem::take(&mut self.behind) {
+        if std::mem::take(&mut self.is_after_late) {
             let left = std::mem::take(&mut self.rounds);
             self.faults.extend(left.waiting().map(unanswered));
         }
@@ -179,6 +187,7 @@ impl Reading {
         heard.round == number
     }
 
+    /// Checks the order of a message of the log.
     fn message(&mut self, seq: Seq, starts: bool) {
         if self.last.is_some_and(|last| seq <= last) {
             let line = self.line;
@@ -187,21 +196,22 @@ impl Reading {
         self.last = self.last.max(Some(seq));
         self.missing.retain(|floor| *floor != seq);
         if starts {
-            self.round = Some(seq);
+            self.late_after = Some(seq);
         }
     }
 
+    /// Checks the order of a late result. It follows its round, so messages with higher seqs may come before it.
     fn late(&mut self, seq: Seq) {
-        if self.round.is_some_and(|round| seq <= round) {
+        if self.late_after.is_some_and(|round| seq <= round) {
             let line = self.line;
             self.faults.push(Fault::Disorder { line, seq });
         }
-        self.behind = true;
+        self.is_after_late = true;
         self.last = self.last.max(Some(seq));
-        self.round = Some(seq);
+        self.late_after = Some(seq);
     }
 
-    /// Returns the verdict, once all lines were read.
+    /// Returns the result of the check after the last line.
     pub fn verdict(self) -> Verdict {
         let mut faults = self.faults;
         let hidden = self.missing.into_iter();
@@ -213,13 +223,15 @@ impl Reading {
     }
 }
 
-fn plain(facts: &Facts) -> bool {
+/// Says whether a message is allowed as a stand-in by rule 3.
+fn is_plain(facts: &Facts) -> bool {
     facts.calls.is_empty()
         && facts.answers.is_empty()
         && !facts.reasoning
         && matches!(facts.role, Role::User | Role::Assistant)
 }
 
+/// Returns the id of a call for an error text; its name on wires without ids.
 fn call_name(call: &Call) -> &str {
     call.id
         .as_deref()
@@ -262,7 +274,7 @@ mod tests {
         line(Source::Late(Seq::new(seq).unwrap()), Role::User, &[], &[])
     }
 
-    /// Says what was found, once all lines were read.
+    /// Returns the error texts of the faults, and whether the view is open.
     pub fn verdict(lines: Vec<Line>) -> (Vec<String>, bool) {
         let verdict = check(lines, &Floor::default());
         let faults = verdict.faults.iter().map(ToString::to_string);

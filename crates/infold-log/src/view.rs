@@ -1,4 +1,8 @@
-//! Lays out a view as pieces to be rendered.
+//! Computes the view: which messages and stand-ins the model is sent, and in which order.
+//!
+//! Most of a view consists of spans of messages that are sent byte for byte as they came. Finding the few rounds that are
+//! not takes time in their number and the number of folds, not of messages: the running totals of the records
+//! ([`Sums::odd`](crate::Sums)) are searched by binary search.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +12,8 @@ use crate::{EventId, Floor, Folded, Item, Past, Place, Point, Seq, Shown, Span};
 
 /// The messages that the model is sent, as a list of pieces to be rendered one after another.
 ///
-/// A pure function of the log. Everything that can be sent as it came is named by
-/// its span; only rounds that need a repair or hold a mask are named one by one.
+/// The view is a pure function of the log. A piece is a whole span of messages wherever these can be sent as they came;
+/// only a round that must be rewritten is a piece of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     pieces: Vec<Piece>,
@@ -30,16 +34,17 @@ pub struct Piece {
 pub enum Shows {
     /// Messages, byte for byte as they came.
     Verbatim(Span),
-    /// A round that is not shown as it came: results missing, late, masked, content empty, or with an excerpt of a hidden
-    /// message.
+    /// A round that must be rewritten: it has results that are missing or late, empty content, a masked part, or an excerpt
+    /// of a hidden message.
     Round {
         /// Its messages in order.
         members: Vec<Seq>,
-        /// Whether it is not the last one, so that calls that still wait were interrupted.
+        /// Whether another message follows the round, so that its calls without a result were interrupted. Those of the last
+        /// round may still get one.
         closed: bool,
-        /// Masks in force on its messages: message, part, fold.
+        /// The masks in force on its messages: message, part of it, mask fold.
         masks: Vec<(Seq, u32, EventId)>,
-        /// Excerpts of hidden messages that its messages carry: message, event.
+        /// The excerpts of hidden messages to append to its messages: message, event of the recall.
         recalls: Vec<(Seq, EventId)>,
     },
     /// The stand-in of a fold.
@@ -49,36 +54,36 @@ pub enum Shows {
 }
 
 impl View {
-    /// Returns the view of the visible messages.
+    /// Returns the whole view.
     pub fn of<P: Past>(shown: &Shown, past: &P) -> Result<View, P::Error> {
         View::since(shown, Seq::FIRST, past)
     }
 
-    /// Returns the view from the round on that starts at `from`, which no fold covers.
+    /// Returns the end of the view, from the round that starts at `from`. No fold may cover that round.
     pub fn since<P: Past>(shown: &Shown, from: Seq, past: &P) -> Result<View, P::Error> {
         let items = shown.items();
         let first = items.partition_point(|item| item.span().to() < from);
         let mut layout = Layout::new(shown, from, past)?;
         for (at, item) in items.iter().enumerate().skip(first) {
             match item {
-                Item::Run(span) => layout.run(*span, &items[at + 1..])?,
-                Item::Fold(fold) => layout.fold(fold)?,
+                Item::Run(span) => layout.push_run(*span, &items[at + 1..])?,
+                Item::Fold(fold) => layout.push_fold(fold)?,
             }
         }
         layout.finish()
     }
 
-    /// Its pieces in order.
+    /// Returns its pieces in order.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// Its last round still waits for tool results: valid, but not to be sent.
+    /// Returns whether its last round still waits for tool results. Such a view is valid, but must not be sent yet.
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Its size in tokens.
+    /// Returns its size in tokens.
     pub fn tokens(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.tokens).sum()
     }
@@ -89,16 +94,21 @@ pub fn view_at<P: Past>(point: Point, past: &P) -> Result<View, P::Error> {
     View::of(&past.shown(point)?, past)
 }
 
-/// About how many tokens it takes to answer a call as interrupted.
+/// The approximate number of tokens of the result that an interrupted call is given.
 pub const INTERRUPTED: u64 = 28;
 
+/// A view in progress.
 struct Layout<'a, P> {
     shown: &'a Shown,
     past: &'a P,
     floor: Floor,
+    /// The first messages of the pinned rounds.
     pinned: BTreeSet<Seq>,
+    /// The first messages of the visible rounds that cannot be sent byte for byte.
     rewritten: BTreeSet<Seq>,
+    /// The last message that the pieces show. A rewritten round may extend into the next runs, which then start after it.
     done: Option<Seq>,
+    /// Whether the notes were placed. They follow the first request, or come first if there is no request.
     notes_done: bool,
     pieces: Vec<Piece>,
 }
@@ -120,19 +130,19 @@ impl<'a, P: Past> Layout<'a, P> {
         };
         layout.find_rewritten(from)?;
         if request.is_none() && from == Seq::FIRST {
-            layout.notes();
+            layout.push_notes();
         }
         Ok(layout)
     }
 
-    /// Collects the visible rounds that cannot be shown byte for byte.
+    /// Collects the visible rounds that cannot be sent byte for byte.
     fn find_rewritten(&mut self, from: Seq) -> Result<(), P::Error> {
         let mut previous: Option<Seq> = None;
         for item in self.shown.items() {
             let Item::Run(run) = item else {
-                // The message that cut the round before it off may lie in this fold.
+                // The message that interrupted the round before this fold may be hidden by the fold.
                 if let Some(before) = previous.take().filter(|seq| *seq >= from) {
-                    self.note_cut(before)?;
+                    self.collect_interrupted(before)?;
                 }
                 continue;
             };
@@ -142,7 +152,7 @@ impl<'a, P: Past> Layout<'a, P> {
                 let Some(odd) = first_above(span, before, |sums| sums.odd, self.past)? else {
                     break;
                 };
-                self.note_odd(
+                self.collect_odd(
                     odd,
                     if odd == run.from() {
                         previous
@@ -154,7 +164,7 @@ impl<'a, P: Past> Layout<'a, P> {
             }
             for (seq, _, _) in self.shown.masks(*run).filter(|(seq, ..)| *seq >= from) {
                 let round = self.past.record(seq)?.round;
-                if !self.exempt(seq, round) {
+                if !self.is_exempt(seq, round) {
                     self.rewritten.insert(round);
                 }
             }
@@ -166,19 +176,21 @@ impl<'a, P: Past> Layout<'a, P> {
         Ok(())
     }
 
-    fn note_odd(&mut self, odd: Seq, previous: Option<Seq>) -> Result<(), P::Error> {
+    /// Collects the round of a message that is late or empty, and the round that it interrupts. `previous` is the visible
+    /// message before it.
+    fn collect_odd(&mut self, odd: Seq, previous: Option<Seq>) -> Result<(), P::Error> {
         let record = self.past.record(odd)?;
         if record.late || record.empty {
             self.rewritten.insert(record.round);
         }
         match previous.filter(|_| record.cuts) {
-            Some(previous) => self.note_cut(previous),
+            Some(previous) => self.collect_interrupted(previous),
             None => Ok(()),
         }
     }
 
     /// Collects the round that ends with `last` if it still waits for results.
-    fn note_cut(&mut self, last: Seq) -> Result<(), P::Error> {
+    fn collect_interrupted(&mut self, last: Seq) -> Result<(), P::Error> {
         let record = self.past.record(last)?;
         if record.waiting > 0 {
             self.rewritten.insert(record.round);
@@ -186,11 +198,14 @@ impl<'a, P: Past> Layout<'a, P> {
         Ok(())
     }
 
-    fn exempt(&self, seq: Seq, round: Seq) -> bool {
+    /// Says whether no mask applies to a message: what is pinned or in the floor is always shown whole.
+    fn is_exempt(&self, seq: Seq, round: Seq) -> bool {
         self.pinned.contains(&round) || self.floor.holds(seq)
     }
 
-    fn run(&mut self, run: Span, following: &[Item]) -> Result<(), P::Error> {
+    /// Shows the messages of a run: its rewritten rounds, and the spans between them. A rewritten round continues in the
+    /// runs among `following`, because a rewind may have hidden messages in its middle.
+    fn push_run(&mut self, run: Span, following: &[Item]) -> Result<(), P::Error> {
         let from = self
             .done
             .map_or(run.from(), |done| run.from().max(done.next()));
@@ -201,25 +216,25 @@ impl<'a, P: Past> Layout<'a, P> {
                 .range(span.from()..=span.to())
                 .next()
                 .copied();
-            // A round whose start lies before the span was already shown with it.
+            // A rewritten round that starts before the span was shown there, up to `done`.
             let verbatim = match start {
                 Some(start) => start.prev().and_then(|to| Span::new(span.from(), to)),
                 None => Some(span),
             };
             if let Some(verbatim) = verbatim {
-                self.verbatim(verbatim)?;
+                self.push_verbatim(verbatim)?;
             }
             let Some(start) = start else { break };
             let members = self.members(start, run, following)?;
             let last = *members.last().expect("a round has a first message");
-            self.round(members)?;
+            self.push_round(members)?;
             self.done = Some(last);
             rest = Span::new(last.next(), run.to());
         }
         Ok(())
     }
 
-    /// The visible messages of the round that starts at `start` in `run`.
+    /// Returns the visible messages of the round that starts at `start` in `run`, up to the next fold.
     fn members(&self, start: Seq, run: Span, following: &[Item]) -> Result<Vec<Seq>, P::Error> {
         let more = following.iter().map_while(|item| match item {
             Item::Run(span) => Some(*span),
@@ -228,21 +243,23 @@ impl<'a, P: Past> Layout<'a, P> {
         round_members(start, std::iter::once(run).chain(more), self.past)
     }
 
-    fn verbatim(&mut self, span: Span) -> Result<(), P::Error> {
+    /// Shows a span byte for byte, with the notes after the first request if the span contains it.
+    fn push_verbatim(&mut self, span: Span) -> Result<(), P::Error> {
         let request = self.floor.request().filter(|seq| span.holds(*seq));
         let cut = request.filter(|_| self.shown.notes().next().is_some() && !self.notes_done);
         let Some(cut) = cut else {
-            return self.push_verbatim(span);
+            return self.push_span(span);
         };
-        self.push_verbatim(Span::new(span.from(), cut).expect("the span holds the request"))?;
-        self.notes();
+        self.push_span(Span::new(span.from(), cut).expect("the span holds the request"))?;
+        self.push_notes();
         match Span::new(cut.next(), span.to()) {
-            Some(rest) => self.push_verbatim(rest),
+            Some(rest) => self.push_span(rest),
             None => Ok(()),
         }
     }
 
-    fn push_verbatim(&mut self, span: Span) -> Result<(), P::Error> {
+    /// Appends a span, joined to the span before it if no seq is missing between them.
+    fn push_span(&mut self, span: Span) -> Result<(), P::Error> {
         let before = sums_before(span.from(), self.past)?.tokens;
         let tokens = self.past.record(span.to())?.sums.tokens - before;
         if let Some(Piece {
@@ -259,7 +276,8 @@ impl<'a, P: Past> Layout<'a, P> {
         Ok(())
     }
 
-    fn round(&mut self, members: Vec<Seq>) -> Result<(), P::Error> {
+    /// Shows a round that is not sent as it came, and measures it: masks and recalls change its size.
+    fn push_round(&mut self, members: Vec<Seq>) -> Result<(), P::Error> {
         let closed = members.last().copied() != self.shown.last();
         let mut masks = Vec::new();
         let mut recalls = Vec::new();
@@ -268,16 +286,16 @@ impl<'a, P: Past> Layout<'a, P> {
             let record = self.past.record(*seq)?;
             tokens += record.sums.tokens - sums_before(*seq, self.past)?.tokens;
             for (id, recall) in self.shown.recalls(Span::one(*seq)) {
-                // A pin shows the quoted message anyway.
+                // The quoted message is shown anyway, because it is pinned or in the floor.
                 if let Some(source) = recall.quoted()
-                    && self.exempt(source, self.past.record(source)?.round)
+                    && self.is_exempt(source, self.past.record(source)?.round)
                 {
                     continue;
                 }
                 tokens += recall.tokens;
                 recalls.push((*seq, id));
             }
-            if self.exempt(*seq, record.round) {
+            if self.is_exempt(*seq, record.round) {
                 continue;
             }
             for (seq, part, mask) in self.shown.masks(Span::one(*seq)) {
@@ -298,12 +316,13 @@ impl<'a, P: Past> Layout<'a, P> {
         };
         self.push(shows, tokens);
         if request {
-            self.notes();
+            self.push_notes();
         }
         Ok(())
     }
 
-    /// How many calls of a round never got their results.
+    /// Returns how many calls of a round never got a result. A round of several exchanges has such calls wherever a message
+    /// interrupts an exchange.
     fn unanswered(&self, members: &[Seq], closed: bool) -> Result<u64, P::Error> {
         let mut unanswered = 0;
         let mut waiting = 0;
@@ -319,8 +338,8 @@ impl<'a, P: Past> Layout<'a, P> {
 
     /// Shows a fold: the messages of the floor that it covers, its stand-in, then the pinned rounds in it.
     ///
-    /// A round that came before the first request stays before it.
-    fn fold(&mut self, fold: &Folded) -> Result<(), P::Error> {
+    /// A pinned round that came before the first request stays before it.
+    fn push_fold(&mut self, fold: &Folded) -> Result<(), P::Error> {
         let under = |seq: &Seq| self.shown.place(*seq) == Place::Under(fold.id);
         let floor: Vec<Seq> = self.floor.seqs().iter().copied().filter(under).collect();
         let mut pinned = Vec::new();
@@ -333,23 +352,23 @@ impl<'a, P: Past> Layout<'a, P> {
         let mut pinned = pinned.into_iter().peekable();
         for seq in floor {
             while let Some(members) = pinned.next_if(|members| members[0] < seq) {
-                self.round(members)?;
+                self.push_round(members)?;
             }
-            self.one(seq)?;
+            self.push_floor_message(seq)?;
         }
         self.push(Shows::StandIn(fold.id), fold.tokens);
-        pinned.try_for_each(|members| self.round(members))
+        pinned.try_for_each(|members| self.push_round(members))
     }
 
     /// Shows a message of the floor that a fold covers.
-    fn one(&mut self, seq: Seq) -> Result<(), P::Error> {
+    fn push_floor_message(&mut self, seq: Seq) -> Result<(), P::Error> {
         if self.past.record(seq)?.empty {
-            return self.round(vec![seq]);
+            return self.push_round(vec![seq]);
         }
-        self.verbatim(Span::one(seq))
+        self.push_verbatim(Span::one(seq))
     }
 
-    fn notes(&mut self) {
+    fn push_notes(&mut self) {
         self.notes_done = true;
         for (id, tokens) in self.shown.notes() {
             self.push(Shows::Note(id), tokens);
@@ -372,7 +391,7 @@ impl<'a, P: Past> Layout<'a, P> {
     }
 }
 
-/// The messages of the round that starts at `round`, along the given runs.
+/// Returns the messages of the round that starts at `round`, along the given runs.
 pub fn round_members<P: Past>(
     round: Seq,
     runs: impl Iterator<Item = Span>,

@@ -1,4 +1,4 @@
-//! One attempt of a call: posts the request, reads the reply, classifies the error.
+//! One attempt of a call: posts the request, reads the reply, classifies the error. The client decides about retries.
 
 use std::io;
 use std::pin::pin;
@@ -16,27 +16,28 @@ use crate::http::root_cause;
 use crate::retry::{deadline, requested_wait};
 use crate::{CallError, CallEvent, Endpoint, RequestBody};
 
-/// The bytes of an error body that are read.
+/// No more of an error body is read than this and the chunk that exceeds it: the cause is at its start.
 const MAX_ERROR_BODY_BYTES: usize = 128 << 10;
 
 /// The interval of upload progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// One request and its reply.
+/// One attempt to send a request and read its reply.
 pub(crate) struct Attempt<'a> {
     pub http: &'a reqwest::Client,
     pub to: &'a Endpoint,
+    /// The full address of the request.
     pub target: Url,
     pub delivery: Delivery,
-    /// The time limit without any bytes sent or received.
+    /// How long an attempt may go without sending or receiving a byte.
     pub idle: Duration,
-    /// When a reply must have begun.
+    /// The time at which the reply must have begun.
     pub until: Instant,
 }
 
 /// The reason that an attempt gave no reply.
 pub(crate) enum AttemptError {
-    /// The reply was empty.
+    /// The reply was empty. The client counts these, because one server answers so if a request is too long.
     Empty(CallError),
     /// Any other reason.
     Other(CallError),
@@ -56,14 +57,15 @@ impl Attempt<'_> {
         on_event: &mut (dyn FnMut(CallEvent) + Send),
     ) -> Result<Reply, AttemptError> {
         let opened = body.open().await;
-        let (body, progress) = opened.map_err(|error| self.unreadable(body, &error))?;
+        let (body, progress) = opened.map_err(|error| self.body_error(body, &error))?;
         let request = self
             .http
             .post(self.target.clone())
             .headers(self.to.headers())
             .header(CONTENT_TYPE, "application/json")
             .body(body);
-        let response = self.response(request.send(), &progress, on_event).await?;
+        let sent = self.wait_for_response(request.send(), &progress, on_event);
+        let response = sent.await?;
         if !response.status().is_success() {
             return Err(self.error(response).await.into());
         }
@@ -71,20 +73,22 @@ impl Attempt<'_> {
             return Err(self.unexpected(WEB_PAGE).into());
         }
         let mut on_delta = |delta| on_event(CallEvent::Delta(delta));
-        self.reply(response, &mut on_delta).await
+        self.read_reply(response, &mut on_delta).await
     }
 
-    /// Waits for the response to begin.
+    /// Waits for the response to begin, and reports the progress of the upload.
     ///
-    /// While the request is sent, bytes must move; then a model may read and think until the deadline.
-    async fn response(
+    /// While the request is sent, the server must accept bytes. After that it may be silent until the deadline, while its
+    /// model reads and thinks.
+    async fn wait_for_response(
         &self,
         call: impl Future<Output = reqwest::Result<Response>>,
         progress: &UploadProgress,
         on_event: &mut (dyn FnMut(CallEvent) + Send),
     ) -> Result<Response, CallError> {
         let mut call = pin!(call);
-        let mut moved = (progress.sent(), Instant::now());
+        // The bytes sent so far, and the time at which the last of them were.
+        let mut last_sent = (progress.sent(), Instant::now());
         loop {
             let left = self.until.saturating_duration_since(Instant::now());
             let interval = PROGRESS_INTERVAL.min(self.idle);
@@ -97,20 +101,24 @@ impl Attempt<'_> {
                 bytes: progress.sent(),
                 of: progress.total,
             });
-            if progress.sent() != moved.0 {
-                moved = (progress.sent(), now);
+            if progress.sent() != last_sent.0 {
+                last_sent = (progress.sent(), now);
             }
             if progress.is_complete() && now >= self.until {
                 return Err(self.broken("did not answer in time"));
             }
-            if !progress.is_complete() && now - moved.1 >= self.idle {
-                let what = format!("stopped reading the request after {} bytes", moved.0);
+            if !progress.is_complete() && now - last_sent.1 >= self.idle {
+                let what = format!("stopped reading the request after {} bytes", last_sent.0);
                 return Err(self.broken(&what));
             }
         }
     }
 
-    async fn reply(
+    /// Reads the reply of a response.
+    ///
+    /// Until the deadline, a server may delay the reply and send only bytes that keep the connection open. From then on the
+    /// reply itself must grow. Once it has begun, some byte must come within each period of `idle`.
+    async fn read_reply(
         &self,
         mut response: Response,
         on_delta: &mut (dyn FnMut(ReplyDelta) + Send),
@@ -118,25 +126,22 @@ impl Attempt<'_> {
         let wait = requested_wait(response.headers());
         let mut reader = ReplyReader::new(self.to.wire, self.delivery);
         let begin = Instant::now();
-        // `moved` is when the reply last grew, `alive` when any byte came.
-        let (mut progress, mut moved, mut alive) = (0, begin, begin);
+        let (mut progress, mut last_growth, mut last_byte) = (0, begin, begin);
         let ended = loop {
-            // Keep-alive bytes are no reply: until the deadline they are sufficient, from then on the reply itself must
-            // grow.
-            let quiet = self.until.max(deadline(moved, self.idle));
-            let silent = deadline(alive, self.idle);
-            let (since, end) = if progress > 0 && silent < quiet {
-                (alive, silent)
+            let growth_deadline = self.until.max(deadline(last_growth, self.idle));
+            let byte_deadline = deadline(last_byte, self.idle);
+            let (since, end) = if progress > 0 && byte_deadline < growth_deadline {
+                (last_byte, byte_deadline)
             } else {
-                (moved, quiet)
+                (last_growth, growth_deadline)
             };
             match timeout_at(end, response.chunk()).await {
                 Ok(Ok(Some(bytes))) => {
                     let pushed = reader.push(&bytes, on_delta);
-                    pushed.map_err(|error| self.unread(error, wait))?;
-                    alive = Instant::now();
+                    pushed.map_err(|error| self.reply_error(error, wait))?;
+                    last_byte = Instant::now();
                     if reader.progress() != progress {
-                        (progress, moved) = (reader.progress(), alive);
+                        (progress, last_growth) = (reader.progress(), last_byte);
                     }
                 }
                 Ok(Ok(None)) => break None,
@@ -149,19 +154,20 @@ impl Attempt<'_> {
             Some(what) if !matches!(error, ReplyError::Failed { .. }) => {
                 self.broken(&format!("{what} while it answered")).into()
             }
-            _ => self.unread(error, wait),
+            _ => self.reply_error(error, wait),
         })
     }
 
-    /// Reads the start of an error's body and sorts the error.
+    /// Returns the error of a response with an error status, classified by its status and the start of its body.
     pub async fn error(&self, mut response: Response) -> CallError {
         let status = response.status().as_u16();
         let wait = requested_wait(response.headers());
-        let moved = response
+        // Redirects are not followed: that would send the key and the conversation to another address.
+        let location = response
             .headers()
             .get(LOCATION)
             .filter(|_| (300..400).contains(&status));
-        if let Some(to) = moved.and_then(|to| self.target.join(to.to_str().ok()?).ok()) {
+        if let Some(to) = location.and_then(|to| self.target.join(to.to_str().ok()?).ok()) {
             let what = format!("answered {status}: it moved to {}", without_secrets(to));
             let error = CallError::refused(RefusalCause::Address, self.to, &self.url(), &what);
             return CallError {
@@ -170,7 +176,7 @@ impl Attempt<'_> {
             };
         }
         let mut body = Vec::new();
-        // A body that breaks off does not matter: the status says enough.
+        // If the body breaks off, the part that came is used: the status alone would be enough.
         while let Ok(Ok(Some(bytes))) = timeout(self.idle, response.chunk()).await {
             body.extend_from_slice(&bytes);
             if body.len() > MAX_ERROR_BODY_BYTES {
@@ -181,15 +187,15 @@ impl Attempt<'_> {
         CallError::answered(trouble, self.to, &self.url(), status, &body)
     }
 
-    /// Sorts the error of a reply that could not be read.
-    fn unread(&self, error: ReplyError, wait: Option<Duration>) -> AttemptError {
+    /// Classifies the error of a reply that could not be read.
+    fn reply_error(&self, error: ReplyError, wait: Option<Duration>) -> AttemptError {
         let url = self.url();
         let failed = match &error {
             ReplyError::Failed { body } => {
                 let trouble = provider_error::classify(200, wait, body);
                 return CallError::answered(trouble, self.to, &url, 200, body).into();
             }
-            // Another service has this address; a retry would not change that.
+            // Another service answers at this address. A retry would not change that, so it is refused, not broken.
             ReplyError::Foreign { start } => {
                 let page = ["<!doctype", "<html"].iter().any(|tag| {
                     let begins = start.get(..tag.len());
@@ -215,7 +221,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Sorts the error of a request that got no response.
+    /// Classifies the error of a request that got no response.
     pub fn unreached(&self, error: &reqwest::Error) -> CallError {
         let why = cause(error);
         let what = if error.is_connect() {
@@ -231,7 +237,8 @@ impl Attempt<'_> {
         self.broken(&what)
     }
 
-    fn unreadable(&self, body: &RequestBody<'_>, error: &io::Error) -> CallError {
+    /// Returns the error for a request body that could not be read. No request was sent.
+    fn body_error(&self, body: &RequestBody<'_>, error: &io::Error) -> CallError {
         let what = match body {
             RequestBody::File(path) | RequestBody::Spliced { file: path, .. } => {
                 format!("was not called: cannot read `{}`: {error}", path.display())
@@ -244,11 +251,12 @@ impl Attempt<'_> {
         }
     }
 
+    /// Returns the error for an attempt that failed without a refusal, so that a retry may succeed.
     pub fn broken(&self, what: &str) -> CallError {
         CallError::silent(ProviderError::Broken, self.to, &self.url(), what)
     }
 
-    /// Returns the error for a response that this API would not give.
+    /// Returns the error for a successful response that no server of this API would send: the address is wrong.
     pub fn unexpected(&self, what: &str) -> CallError {
         CallError {
             status: Some(200),
@@ -256,6 +264,7 @@ impl Attempt<'_> {
         }
     }
 
+    /// Returns the address for error texts.
     fn url(&self) -> String {
         without_secrets(self.target.clone())
     }
@@ -263,6 +272,7 @@ impl Attempt<'_> {
 
 const WEB_PAGE: &str = "answered with a web page";
 
+/// Returns whether a response is a web page: a proxy or a login page answers with one where an API was expected.
 fn is_web_page(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))

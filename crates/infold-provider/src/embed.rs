@@ -13,7 +13,7 @@ use crate::{CallError, Client, Endpoint};
 const MAX_REPLY_BYTES: usize = 64 << 20;
 
 impl Client {
-    /// Returns a vector for each text, without retries.
+    /// Returns the vector of each text, in the order of the texts. A failed request is not repeated.
     pub async fn embed(
         &self,
         to: &Endpoint,
@@ -61,14 +61,14 @@ impl Client {
             .map_err(|error| attempt.unreached(&error))?
         {
             body.extend_from_slice(&bytes);
-            // A reply that is cut is not valid JSON, and so becomes an error below.
+            // The rest is not read. A truncated reply is not valid JSON, and so becomes an error below.
             if body.len() > MAX_REPLY_BYTES {
                 break;
             }
         }
         read_embeddings(&body, texts.len()).ok_or_else(|| {
             let text = error_message(&body).unwrap_or_default();
-            // Keys are taken out before the text is cut: part of a key would not be recognised.
+            // Keys are removed before the text is cut, because part of a key would not be recognised as one.
             let text: String = redact_keys(to, &text).chars().take(200).collect();
             let what = format!("did not give a vector for each text {text}");
             attempt.unexpected(what.trim_end())

@@ -1,4 +1,5 @@
-//! Asks an Ollama server for the window of a model.
+//! Asks an Ollama server for the window of a model. Only Ollama's API has these methods; other servers report a window, if at
+//! all, in their list of models.
 
 use std::time::Duration;
 
@@ -11,13 +12,14 @@ use crate::{Client, Endpoint};
 
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-/// These requests are cheap for the server.
+/// A short limit, because a server answers these requests without running a model.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Client {
-    /// Asks an Ollama server for the window that a model runs with, or would; `None` if the server does not report it.
+    /// Returns the window that a model runs with, or would run with if it were loaded. `None` if the server does not report
+    /// it, or is not an Ollama server.
     ///
-    /// The window of the model's training is another number, and not the one in use.
+    /// This is not the window that the model was trained with: a server usually runs it with a smaller one.
     pub async fn window(&self, to: &Endpoint, model: &str) -> Option<u64> {
         if to.wire != Wire::Ollama {
             return None;
@@ -34,6 +36,8 @@ impl Client {
         read_ollama_window(&self.query(to, Method::POST, "show", body).await?)
     }
 
+    /// Sends a request to Ollama's API and returns the body of the answer; `None` on any error: without an answer the
+    /// window is unknown, which is no failure.
     async fn query(
         &self,
         to: &Endpoint,
@@ -65,7 +69,7 @@ impl Client {
     }
 }
 
-/// Returns the address of another call of Ollama's API.
+/// Returns the address of a method of Ollama's API other than `chat`, such as `ps`: they have the same base.
 fn api_url(to: &Endpoint, name: &str) -> Url {
     let mut url = to.target("", false);
     let path = url.path().trim_end_matches("chat").to_owned();

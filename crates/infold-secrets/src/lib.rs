@@ -1,7 +1,10 @@
-//! Finds secrets that match well-known rules, in text.
+//! Finds secrets in text, such as API keys, by the rules of gitleaks.
 //!
-//! Pure, and a crate of its own because of its dependencies. The time to search is linear in
-//! the text. A rule's expression is compiled when one of its keywords occurs for the first time.
+//! A search has two stages. One automaton finds the keywords of all rules in a single pass. Only around a keyword is the
+//! regular expression of its rule tried, so most texts need no regular expression at all, and the time is linear in the text.
+//! An expression is compiled when one of its keywords occurs for the first time, because compiling all of them is slow.
+//!
+//! The search is a pure function of the text. It has a crate of its own because of its heavy dependencies.
 //!
 //! ```
 //! let text = format!("the key is {}{}, keep it", "AKIA", "QYLPMN5HHHFPZAM2");
@@ -25,14 +28,16 @@ use rule::{RuleSet, SecretRule};
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The id of the rule that it matches.
+    /// The id of the rule that found it.
     pub rule: &'static str,
     /// Its range in the text.
     pub range: Range<usize>,
 }
 
-/// Returns the secrets in a text, in order. They do not overlap: of rules that match the same
-/// bytes the one that begins first is named, and the range covers both. Markers are not found.
+/// Returns the secrets in a text, in order and without overlaps. Findings that overlap become one, which covers the bytes of
+/// both and names the rule of the one that begins first.
+///
+/// A [`marker()`] is not a secret, so redacting a text twice changes nothing.
 pub fn find(text: &[u8]) -> Vec<Finding> {
     let scanner = scanner();
     let mut found: Vec<Finding> = Vec::new();
@@ -46,7 +51,7 @@ pub fn find(text: &[u8]) -> Vec<Finding> {
             });
         }
     }
-    // The longer one comes first: it is usually the more specific one.
+    // Of findings that begin at the same byte, the longest comes first and names the rule: it is usually more specific.
     found.sort_by_key(|one| (one.range.start, usize::MAX - one.range.end));
     found.dedup_by(|next, kept| {
         let overlaps = next.range.start < kept.range.end;
@@ -63,18 +68,22 @@ pub fn rule_count() -> usize {
     scanner().rules.len()
 }
 
+/// The rules, and the automaton for their keywords.
 struct Scanner {
     rules: Vec<SecretRule>,
+    /// The exceptions for all rules.
     allowed: rule::Exceptions,
     keywords: AhoCorasick,
-    /// The rules of each keyword.
+    /// For each keyword of the automaton, the indices of its rules.
     rules_of_keyword: Vec<Vec<usize>>,
 }
 
+/// Returns the scanner, which is built on first use.
 fn scanner() -> &'static Scanner {
     static SCANNER: LazyLock<Scanner> = LazyLock::new(|| {
         let RuleSet { rules, allowed } = RuleSet::built_in();
-        // The order of keywords and rules decides which of two rules for the same bytes is named.
+        // The order is that of the rules, so that results are deterministic: for two rules that find the same bytes, it
+        // decides which is named.
         let mut words: Vec<&str> = Vec::new();
         let mut rules_of_keyword: Vec<Vec<usize>> = Vec::new();
         for (index, rule) in rules.iter().enumerate() {
@@ -103,7 +112,8 @@ fn scanner() -> &'static Scanner {
 }
 
 impl Scanner {
-    /// Returns the rules of which a keyword occurs, each with the windows around its keywords.
+    /// Returns the rules with a keyword in the text, each with the ranges around its keywords in which a secret may be.
+    /// Ranges that overlap are joined.
     fn candidates(&self, text: &[u8]) -> Vec<(&SecretRule, Vec<Range<usize>>)> {
         let mut found: Vec<(&SecretRule, Vec<Range<usize>>)> = Vec::new();
         let mut found_at = vec![usize::MAX; self.rules.len()];
@@ -128,7 +138,7 @@ impl Scanner {
     }
 }
 
-/// Widens a range to whole characters: rules match bytes.
+/// Widens a range to whole characters: rules match bytes, and cutting a character would leave invalid UTF-8.
 fn whole_characters(text: &[u8], range: Range<usize>) -> Range<usize> {
     let is_inside = |at: usize| text.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
     // A character has at most four bytes; longer sequences are not UTF-8.

@@ -1,4 +1,4 @@
-//! The rules for secrets, and their exceptions.
+//! The rules for secrets and their exceptions: parsed from data, and applied to a part of a text.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use regex_syntax::ParserBuilder;
 use crate::entropy::entropy;
 use crate::marker::is_redacted;
 
-/// The rules as data; the head of the file names their origin.
+/// The rules as data. The beginning of the file names their origin.
 const RULES_TEXT: &str = include_str!("../data/rules.txt");
 
 /// All rules, and the exceptions for all of them.
@@ -20,27 +20,28 @@ pub(crate) struct RuleSet {
 
 /// A rule for one type of secret.
 pub(crate) struct SecretRule {
+    /// Its name, such as `aws-access-token`.
     pub id: &'static str,
-    /// Each text that matches contains one of these, in upper or lower case.
+    /// The rule is tried only near one of these, which may be in upper or lower case.
     pub keywords: Vec<&'static str>,
     pub regex: LazyRegex,
     /// The cached result of [`SecretRule::reach`].
     reach: OnceLock<Option<usize>>,
     /// Matches with this entropy or less are not secrets.
     min_entropy: Option<f64>,
-    /// The group of the expression that is the secret; by default the first that matched.
+    /// The group of the expression that captures the secret; by default the first that is not empty.
     group: Option<usize>,
     pub allowed: Exceptions,
 }
 
-/// Exceptions: examples and placeholders.
+/// Descriptions of examples and placeholders, which match a rule and are no secrets.
 #[derive(Default)]
 pub(crate) struct Exceptions {
     /// A secret that matches one of these is an example or a placeholder.
     pub secrets: Vec<LazyRegex>,
-    /// The same for the whole match around the secret.
+    /// If the whole match around a secret matches one of these, the secret is an example or a placeholder, too.
     pub matches: Vec<LazyRegex>,
-    /// A secret that contains one of these, in upper or lower case, is none.
+    /// A secret that contains one of these, in upper or lower case, is an example or a placeholder.
     stopwords: Vec<&'static str>,
 }
 
@@ -59,8 +60,8 @@ impl RuleSet {
         RuleSet::parse(RULES_TEXT).expect("a test reads the built-in rules")
     }
 
-    /// Parses rules: a line `rule` begins one, and the lines after it describe it. Exceptions before the first rule are
-    /// for all rules. The error is the line that is not valid.
+    /// Parses rules. A line `rule ID` begins a rule, and the lines after it describe it. Exceptions before the first rule
+    /// apply to all rules. The error is the first line that is not valid.
     pub fn parse(data: &'static str) -> Result<RuleSet, &'static str> {
         let mut set = RuleSet {
             rules: Vec::new(),
@@ -103,12 +104,12 @@ impl RuleSet {
 }
 
 impl SecretRule {
-    /// Returns how far from a keyword a secret may be, in bytes; none if matches have no maximal length.
+    /// Returns how far from a keyword a match may extend, in bytes; none if the length of a match is not limited.
     ///
-    /// Some expressions do not contain the keyword: 40 digits are a token near the name of a
-    /// service, and a commit elsewhere.
+    /// The keyword need not be part of the match: 40 hexadecimal digits are a token near the name of a service, and the hash
+    /// of a commit elsewhere.
     pub fn reach(&self) -> Option<usize> {
-        // A keyword that is not part of the match may be this far from it.
+        // The largest distance between a match and a keyword outside of it.
         const MARGIN_BYTES: usize = 64;
         *self.reach.get_or_init(|| {
             let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
@@ -117,8 +118,8 @@ impl SecretRule {
         })
     }
 
-    /// Calls `take` with the range of each secret in a window of a text, which is the reach around a keyword. `allowed`
-    /// are the exceptions for all rules.
+    /// Calls `take` with the range of each secret in a window of a text. The window extends by [`SecretRule::reach`] to both
+    /// sides of a keyword, or of several. `allowed` are the exceptions for all rules, which apply besides those of this one.
     pub fn find(
         &self,
         text: &[u8],
@@ -138,7 +139,8 @@ impl SecretRule {
             let shifted = |range: Range<usize>| range.start + offset..range.end + offset;
             let whole = shifted(captures.get_match().range());
             if is_cut(&whole) {
-                // A match at the edge of the window may continue beyond it, and is too far from the keyword.
+                // A match at the edge of the window may be cut off there. It is no loss: a match so far from the keyword is
+                // further than the margin away.
                 continue;
             }
             let range = shifted(self.secret(&captures));
@@ -190,11 +192,12 @@ impl LazyRegex {
         }
     }
 
-    /// Returns the compiled expression. All are valid: a test compiles each.
+    /// Returns the expression, compiled on the first call. It is none only for an invalid expression, and a test compiles all
+    /// built-in ones.
     pub fn get(&self) -> Option<&Regex> {
         let compile = || {
             let mut builder = RegexBuilder::new(self.source);
-            // The rules are written for Go, where classes are ASCII.
+            // The rules are written for Go, where classes such as `\w` contain only ASCII.
             builder.unicode(false).size_limit(MAX_REGEX_BYTES);
             builder.build().ok()
         };

@@ -1,4 +1,7 @@
-//! `infold task pause|resume|cancel|stats`: the queue, and figures of all tasks.
+//! `infold task pause|resume|cancel|stats`: control tasks of the queue, and print figures of all tasks.
+//!
+//! A task that a worker is carrying out cannot be changed from here: `pause` and `cancel` ask the worker to stop after its
+//! current step, and `resume` withdraws a pause that was asked for. In these cases `is_done` is false.
 
 use infold::{Config, show};
 use infold_store::{Contexts, TaskRow};
@@ -12,7 +15,7 @@ use crate::source_report::report_end;
 use crate::steps::short;
 use crate::task_lock::acquire;
 
-/// `infold task pause`
+/// `infold task pause`: takes a task out of the queue until it is resumed.
 pub fn pause(contexts: &Contexts, task: &str, reason: &str, out: &mut Output) -> CliResult {
     let id = contexts.resolve(task)?;
     let paused = acquire(|| contexts.pause(id, reason));
@@ -29,7 +32,7 @@ pub fn pause(contexts: &Contexts, task: &str, reason: &str, out: &mut Output) ->
     out.result(&object, text)
 }
 
-/// `infold task resume`
+/// `infold task resume`: queues a paused task again.
 pub fn resume(contexts: &Contexts, task: &str, out: &mut Output) -> CliResult {
     let id = contexts.resolve(task)?;
     let resumed = acquire(|| contexts.resume(id));
@@ -43,7 +46,7 @@ pub fn resume(contexts: &Contexts, task: &str, out: &mut Output) -> CliResult {
     out.result(&object, text)
 }
 
-/// `infold task cancel`
+/// `infold task cancel`: marks a task failed, and reports that to the issue it came from, if it came from one.
 pub fn cancel(
     contexts: &Contexts,
     config: &Config,
@@ -54,6 +57,7 @@ pub fn cancel(
     let id = contexts.resolve(task)?;
     let cancelled = acquire(|| contexts.cancel(id, reason));
     let is_done = cancelled.map_err(|error| CliError::from(error).about(&short(task)))?;
+    // Otherwise the worker reports the end when it stops.
     if is_done {
         let error = reason.to_owned();
         report_end(
@@ -73,7 +77,7 @@ pub fn cancel(
     out.result(&object, text)
 }
 
-/// `infold task stats`
+/// `infold task stats`: prints numbers of tasks and tokens, the running tasks and the last failures.
 pub fn stats(contexts: &Contexts, out: &mut Output) -> CliResult {
     let stats = contexts.with_registry(|rows| rows.stats())?;
     if out.is_json() {

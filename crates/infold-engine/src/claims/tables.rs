@@ -1,4 +1,7 @@
 //! The word lists by which claims are found and compared, in ten languages.
+//!
+//! The words are data, in the files of `tables/`. A comment above each section of `words.txt` says what its list is for;
+//! names with `WIDE_` are for scripts without spaces, where a list is searched for within the text.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -16,13 +19,14 @@ word_lists! { DATA;
     WIDE_STOP PARTICLES KOREAN_STOP VERB_ENDINGS EMPHATIC DATES SHORT_ENDINGS LONG_ENDINGS ELIDED_ARTICLES
 }
 
+/// A map from each word to its value.
 type WordMap = LazyLock<HashMap<String, &'static str>>;
 
-/// The digits of each word for a number.
+/// Maps each word for a number to its digits.
 pub static NUMBERS: WordMap = LazyLock::new(|| word_map(DATA, "NUMBERS"));
-/// The short form of each name of a unit.
+/// Maps each name of a unit to its short form: `pixels` to `px`.
 pub static UNITS: WordMap = LazyLock::new(|| word_map(DATA, "UNITS"));
-/// Single words with the meaning of word pairs.
+/// Maps each pair of words to the single word that means the same: `turn off` to `disable`.
 pub static VERB_PAIRS: WordMap = LazyLock::new(|| word_map(DATA, "VERB_PAIRS"));
 
 /// Verbs of saying.
@@ -31,32 +35,36 @@ pub static VERBS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         .split_whitespace()
         .collect()
 });
-/// Words that every sentence has.
+/// Stop words: every sentence has them, so they say nothing about its topic.
 pub static STOP: LazyLock<HashSet<String>> =
     LazyLock::new(|| folded(include_str!("tables/stop.txt")));
-/// Words that say nothing of their own: "problem", "approach".
+/// Words that carry no meaning of their own, such as "problem" and "approach".
 pub static NEUTRAL: LazyLock<HashSet<String>> =
     LazyLock::new(|| folded(include_str!("tables/neutral.txt")));
 
-/// A line of the table of synonyms.
+/// The meaning that the words on one line of the table of synonyms share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meaning {
     /// The position of the line in the table.
     pub id: u16,
+    /// The name at the head of the line.
     pub name: &'static str,
-    /// Whether the word is a verb of an action.
+    /// Whether the word is the verb of an action, which the user must have asked for themselves.
     pub is_action: bool,
     /// Whether the action is costly if done by mistake.
     pub is_costly: bool,
 }
 
-/// The table of synonyms.
+/// The table of synonyms: words of one line say the same of a request.
 pub struct Synonyms {
+    /// The meaning of each word, in small letters without accents. A word on several lines has the meaning of the first.
     pub words: HashMap<String, Meaning>,
-    /// The entries in scripts without spaces, the longest first.
+    /// The entries in scripts without spaces, the longest first, so that the first one that a text starts with is the
+    /// longest.
     pub phrases: Vec<(&'static str, Meaning)>,
 }
 
+/// The synonyms of `synonyms.txt`. A line is `NAME FLAGS: WORDS`; the flags are `act` and `high`.
 pub static SYNONYMS: LazyLock<Synonyms> = LazyLock::new(|| {
     let (mut words, mut phrases) = (HashMap::new(), Vec::new());
     let lines = include_str!("tables/synonyms.txt").lines();
@@ -83,11 +91,12 @@ pub static SYNONYMS: LazyLock<Synonyms> = LazyLock::new(|| {
     Synonyms { words, phrases }
 });
 
+/// Returns the words of a text as a set, in small letters without accents.
 fn folded(words: &str) -> HashSet<String> {
     words.split_whitespace().map(fold).collect()
 }
 
-/// Says whether `word` is one of the words of `list`, which spaces separate.
+/// Says whether `word` is one of the words of `list`, which are separated by spaces.
 pub fn among(list: &str, word: &str) -> bool {
     !word.is_empty() && list.split(' ').any(|one| one == word)
 }

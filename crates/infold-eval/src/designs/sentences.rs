@@ -1,39 +1,40 @@
-//! Splits folded messages into sentences and lines.
+//! Splits folded messages into sentences and lines: the pieces from which the designs choose.
 
 use infold_log::Role;
 
 use crate::ParsedSession;
 
-/// A longer line is cut into pieces of this many bytes.
+/// A longer sentence is cut into pieces of about this many bytes.
 const MAX_SENTENCE_BYTES: usize = 400;
 
-/// Returns the sentences of user and assistant, in order, without code blocks.
+/// Returns the sentences in the texts of user and assistant, in order, without code blocks. `covers` are the places of the
+/// folded messages in the session.
 pub fn said<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
     let mut out = Vec::new();
     for place in covers {
-        let said = &parsed.messages[*place];
-        if matches!(said.role, Role::User | Role::Assistant) {
-            split(&said.words.text, false, &mut out);
+        let message = &parsed.messages[*place];
+        if matches!(message.role, Role::User | Role::Assistant) {
+            split(&message.words.text, false, &mut out);
         }
     }
     out
 }
 
-/// Returns the sentences and lines of everything: text, calls and results.
+/// Returns the sentences and lines of all contents of the folded messages: text, calls and results.
 pub fn all<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
     let mut out = Vec::new();
     for place in covers {
         let words = &parsed.messages[*place].words;
         split(&words.text, true, &mut out);
         split(&words.arguments, true, &mut out);
-        for (_, given) in &words.results {
-            split(given, true, &mut out);
+        for (_, result) in &words.results {
+            split(result, true, &mut out);
         }
     }
     out
 }
 
-/// Returns at most `most` of them, taken evenly.
+/// Returns at most `most` of the items, taken at even distances: it bounds the time that ranking them takes.
 pub fn sampled<T: Copy>(all: Vec<T>, most: usize) -> Vec<T> {
     if all.len() <= most {
         return all;
@@ -41,7 +42,8 @@ pub fn sampled<T: Copy>(all: Vec<T>, most: usize) -> Vec<T> {
     (0..most).map(|at| all[at * all.len() / most]).collect()
 }
 
-/// Splits a text at the ends of sentences and lines.
+/// Appends the sentences of a text, split at the ends of sentences and lines. Pieces without a letter or digit are left
+/// out, and so are code blocks unless `with_code`.
 fn split<'a>(text: &'a str, with_code: bool, out: &mut Vec<&'a str>) {
     let mut is_code = false;
     for line in text.lines() {
@@ -65,7 +67,7 @@ fn split<'a>(text: &'a str, with_code: bool, out: &mut Vec<&'a str>) {
     }
 }
 
-/// Returns the end of the first sentence of a line.
+/// Returns the end of the first sentence of a line, or where it is cut.
 fn sentence_end(line: &str) -> usize {
     let mut last = ' ';
     for (at, c) in line.char_indices() {
@@ -88,7 +90,7 @@ mod tests {
             "First one. Is it? Yes!\n- a point\n```\nlet x = 1. y\n```\n---\nlast a.b\n一。二";
         let mut all = Vec::new();
         split(text, false, &mut all);
-        let told = [
+        let expected = [
             "First one.",
             "Is it?",
             "Yes!",
@@ -97,7 +99,7 @@ mod tests {
             "一。",
             "二",
         ];
-        assert_eq!(all, told);
+        assert_eq!(all, expected);
         all.clear();
         let long = "x".repeat(1000);
         split(&long, true, &mut all);

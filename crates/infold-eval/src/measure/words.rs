@@ -1,27 +1,27 @@
-//! Splits a text into the plain words that are counted, sentence by sentence.
+//! Splits a text into the words that the measures count, and numbers its sentences.
 
 use std::ops::Range;
 
 use super::each_reference;
 use super::stop_words::is_stop_word;
 
-/// Shorter runs of letters are mostly endings and articles.
+/// Shorter runs of letters are not counted: most of them are endings and articles.
 const MIN_WORD_LETTERS: usize = 3;
-/// Longer runs of letters are data.
+/// Longer runs of letters are not counted: they are data, such as base64.
 const MAX_WORD_LETTERS: usize = 40;
 
-/// A word that is counted.
+/// A word of a text that is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedWord {
-    /// The word in small letters; in East Asian scripts, two characters.
+    /// The word in small letters. In East Asian scripts, which do not separate words, each pair of adjacent characters.
     pub text: String,
-    /// The number of its sentence or line.
+    /// The number of its sentence, counted from zero. A line break ends a sentence, too.
     pub sentence: usize,
-    /// Whether the word is outside of references.
+    /// Whether the word is not part of a reference, such as a path.
     pub is_plain: bool,
 }
 
-/// Returns the words of a text that are not stop words, in order.
+/// Returns the words of a text in order, without stop words and without words that are too short or too long.
 pub fn words(text: &str) -> Vec<CountedWord> {
     let mut references = Vec::new();
     each_reference(text, |range| references.push(range));
@@ -31,18 +31,19 @@ pub fn words(text: &str) -> Vec<CountedWord> {
         passed: 0,
         sentence: 0,
     };
+    // The start of the current run of letters, and whether they are East Asian: a run has letters of one kind only.
     let mut run: Option<(usize, bool)> = None;
     let mut last = ' ';
     for (at, c) in text.char_indices() {
         let kind = c.is_alphabetic().then(|| is_east_asian(c));
-        if let Some((start, is_dense)) = run
-            && kind != Some(is_dense)
+        if let Some((start, is_cjk)) = run
+            && kind != Some(is_cjk)
         {
-            out.push_run(text, start..at, is_dense);
+            out.push_run(text, start..at, is_cjk);
             run = None;
         }
-        if let Some(is_dense) = kind {
-            run.get_or_insert((at, is_dense));
+        if let Some(is_cjk) = kind {
+            run.get_or_insert((at, is_cjk));
         }
         let ends_before = matches!(last, '.' | '!' | '?' | '…') && c.is_whitespace();
         if ends_before || matches!(c, '\n' | '。' | '！' | '？') {
@@ -50,13 +51,13 @@ pub fn words(text: &str) -> Vec<CountedWord> {
         }
         last = c;
     }
-    if let Some((start, is_dense)) = run {
-        out.push_run(text, start..text.len(), is_dense);
+    if let Some((start, is_cjk)) = run {
+        out.push_run(text, start..text.len(), is_cjk);
     }
     out.out
 }
 
-/// Says whether a character belongs to a script without spaces, or to Hangul.
+/// Says whether a character is Chinese, Japanese or Korean.
 pub fn is_east_asian(c: char) -> bool {
     matches!(u32::from(c),
         0x3040..=0x30ff | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff
@@ -66,14 +67,14 @@ pub fn is_east_asian(c: char) -> bool {
 struct WordReader {
     out: Vec<CountedWord>,
     references: Vec<Range<usize>>,
-    /// The number of references that end before the current run.
+    /// The number of references that end before the current run: runs come in order, so these are not looked at again.
     passed: usize,
     sentence: usize,
 }
 
 impl WordReader {
-    /// Adds the words of a run of letters of one kind.
-    fn push_run(&mut self, text: &str, range: Range<usize>, is_dense: bool) {
+    /// Adds the words of a run of letters of one kind; `is_cjk` if they are East Asian.
+    fn push_run(&mut self, text: &str, range: Range<usize>, is_cjk: bool) {
         let ends_before = |reference: &Range<usize>| reference.end <= range.start;
         while self.references.get(self.passed).is_some_and(ends_before) {
             self.passed += 1;
@@ -81,7 +82,7 @@ impl WordReader {
         let next = self.references.get(self.passed);
         let is_plain = next.is_none_or(|next| next.start >= range.end);
         let letters = &text[range];
-        if is_dense {
+        if is_cjk {
             for (first, second) in letters.chars().zip(letters.chars().skip(1)) {
                 self.push(String::from_iter([first, second]), is_plain);
             }
@@ -140,12 +141,12 @@ mod tests {
     #[test]
     fn words_inside_of_references_are_not_plain() {
         let found = words("Open src/parser_main.rs, the parser.\nSecond line. Third");
-        let told: Vec<(&str, usize, bool)> = found
+        let words: Vec<(&str, usize, bool)> = found
             .iter()
             .map(|word| (&*word.text, word.sentence, word.is_plain))
             .collect();
         assert_eq!(
-            told,
+            words,
             [
                 ("open", 0, true),
                 ("src", 0, false),

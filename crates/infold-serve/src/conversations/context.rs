@@ -1,4 +1,8 @@
-//! Shows the layered state of a task in the requests that pass.
+//! Adds the layered state of a task to the requests that the proxy forwards.
+//!
+//! The part that seldom changes follows the system prompt, so that prompt caches keep it. The part that changes is appended to
+//! the last message, and recorded as an event of the view. If a request has no place for a text after the system prompt, the
+//! last message gets both parts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +24,7 @@ use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
 use crate::{ModelCall, OutgoingBody};
 
-/// The documents of a task's state, and the inputs that they were built from.
+/// A cache entry: the documents of a task's state, and the inputs from which they were built.
 #[derive(Debug)]
 pub(crate) struct BuiltContext {
     changes: StateChanges,
@@ -28,32 +32,32 @@ pub(crate) struct BuiltContext {
     context: Arc<RequestContext>,
 }
 
-/// The texts that one request shows of the state of its task.
+/// The texts about the state of a task that one request contains.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InjectedContext {
-    /// The text behind the system prompt.
+    /// The change that puts the stable text after the system prompt.
     system: Option<SystemEdit>,
-    /// The text at the end of the last message.
+    /// The text to append to the last message.
     end: Option<String>,
     system_tokens: u64,
     end_tokens: u64,
 }
 
-/// A change of a request that puts a text behind its system prompt.
+/// A change of a request that puts a text after its system prompt.
 #[derive(Clone, Debug)]
 enum SystemEdit {
-    /// The value of a member, and its place if the client sent it.
+    /// A new value for a top-level member. `range` is the position of its old value; none if the client did not send it.
     Member {
         name: &'static str,
         range: Option<Range<u64>>,
         value: Bytes,
     },
-    /// Bytes among the first messages.
+    /// Bytes that replace `range` in the list of messages. An empty range inserts them.
     Message { range: Range<u64>, bytes: Bytes },
 }
 
 impl InjectedContext {
-    /// Adds the text behind the client's own system prompt in a request.
+    /// Applies the change of the system prompt to a request. The end of the last message is not changed here.
     pub fn apply(&self, parsed: &ParsedRequest, outgoing: OutgoingBody) -> OutgoingBody {
         match self.system.clone() {
             None => outgoing,
@@ -65,7 +69,7 @@ impl InjectedContext {
         }
     }
 
-    /// Returns the member that changes, and its new value.
+    /// Returns the name and new value of the top-level member that changes; none if a message changes instead.
     pub fn member(&self) -> Option<(&'static str, &[u8])> {
         match &self.system {
             Some(SystemEdit::Member { name, value, .. }) => Some((name, value)),
@@ -73,7 +77,7 @@ impl InjectedContext {
         }
     }
 
-    /// Returns the size of the text behind the system prompt.
+    /// Returns the size that the text after the system prompt adds to the request.
     pub fn system_size(&self) -> Size {
         let bytes = match &self.system {
             None => 0,
@@ -91,22 +95,23 @@ impl InjectedContext {
         }
     }
 
-    /// Returns the tokens of the text at the end.
+    /// Returns the tokens of the text that is appended to the last message.
     pub fn end_tokens(&self) -> u64 {
         self.end_tokens
     }
 
-    /// Returns the tokens of all that is shown.
+    /// Returns the tokens of both texts.
     pub fn tokens(&self) -> u64 {
         self.system_tokens + self.end_tokens
     }
 }
 
 impl Core {
-    /// Returns the texts that a request shows of the state of its task. The inner option is `None` if there are none;
-    /// the outer one if building them would block and must not.
+    /// Returns the texts about the state of its task that a request shall contain. The inner option is `None` if there are
+    /// none. The outer one is `None` if `blocking` is forbidden, because building them reads the log; call again on a thread
+    /// that may block.
     ///
-    /// A request never fails because of them: errors are reported, and the request is sent without.
+    /// A request never fails because of the texts: an error is reported, and the request is sent without them.
     pub fn inject_context(
         &self,
         call: &ModelCall,
@@ -145,15 +150,15 @@ impl Core {
             Err(error) => {
                 self.metrics.failed("layers");
                 tracing::warn!(task = %open.id, %error, "the state of a task is not shown");
-                let told = json!({ "error": error.to_string() });
-                self.publish(open.id, "layers", told.to_string());
+                let details = json!({ "error": error.to_string() });
+                self.publish(open.id, "layers", details.to_string());
                 Some(None)
             }
         }
     }
 
-    /// Builds the documents of the state in force. They depend on the log alone: as long as nothing changes the state, all requests
-    /// repeat the same bytes.
+    /// Builds the documents of the state in force. The time in them is that of the last change of the state, not the current
+    /// time: as long as nothing changes the state, all requests repeat the same bytes, and prompt caches keep them.
     fn build_context(
         &self,
         log: &Log,
@@ -178,7 +183,8 @@ impl Core {
         Ok(built.unwrap_or_default())
     }
 
-    /// Returns the text behind the system prompt for a request that cannot be recorded.
+    /// Returns the texts for a request that cannot be recorded, from a log that is only read. The caller applies only the change
+    /// of the system prompt, because a text in the last message must be recorded.
     pub fn inject_unrecorded(
         &self,
         call: &ModelCall,
@@ -194,16 +200,16 @@ impl Core {
         InjectedContext::new(call, parsed, &context).map(Some)
     }
 
-    /// Adds the changing part of a state to the end of the last message, unless the view shows it already.
+    /// Records the text at the end of the last message, unless the view contains it already. The view then appends it.
     ///
-    /// A text that cannot be recorded is not shown.
+    /// If it cannot be recorded, the error is reported and the request is sent without it.
     pub fn show_context(&self, open: &mut TaskLease, context: &InjectedContext) {
         match show_changing(&mut open.writer, context.end.as_deref()) {
             Ok(None) => {}
             Ok(Some(event)) => {
                 open.wrote();
-                let told = json!({ "event": event.get(), "tokens": context.end_tokens });
-                self.publish(open.id, "layers", told.to_string());
+                let details = json!({ "event": event.get(), "tokens": context.end_tokens });
+                self.publish(open.id, "layers", details.to_string());
             }
             Err(error) => self.pool.report(&error.into()),
         }
@@ -221,6 +227,7 @@ impl InjectedContext {
             Some(text) => system_edit(call, parsed, text)?,
             None => None,
         };
+        // A stable text that the request has no place for goes to the end with the rest.
         let end = match (stable, &system) {
             (Some(_), None) => &context.whole,
             _ => &context.changing,
@@ -235,7 +242,7 @@ impl InjectedContext {
     }
 }
 
-/// Returns the change that puts a text behind the system prompt of a request; none if it has no place for it.
+/// Returns the change that puts a text after the system prompt of a request; none if the request has no place for it.
 fn system_edit(
     call: &ModelCall,
     parsed: &ParsedRequest,
@@ -244,10 +251,11 @@ fn system_edit(
     let envelope = &parsed.envelope;
     let is_among_messages = match call.wire {
         Wire::Chat | Wire::Ollama => true,
-        // A conversation that the provider stores has its messages, and never the instructions.
+        // A provider that stores the conversation repeats its messages, and so a text among them, in later requests. It never
+        // stores the instructions.
         Wire::Responses => envelope.leading > 0 && !is_stored(call, parsed)?,
         Wire::Anthropic => false,
-        // A cached content has a system prompt of its own, and the request may have no other.
+        // Cached content includes the system prompt, and a request that uses it must not have another one.
         Wire::Gemini if is_set(call, parsed, &["cachedContent", "cached_content"])? => {
             return Ok(None);
         }
@@ -274,7 +282,8 @@ fn system_edit(
     }))
 }
 
-/// Puts a text at the end of the last of the leading system messages, or a system message before all others.
+/// Returns the change that appends a text to the last of the leading system messages. If that message cannot be extended, or
+/// if there is none, the change adds a system message after it, or before all messages.
 fn system_message_edit(
     call: &ModelCall,
     parsed: &ParsedRequest,
@@ -307,7 +316,8 @@ fn system_message_edit(
     })
 }
 
-/// Says whether the provider stores the conversation of a request, or has stored it.
+/// Says whether the provider stores the conversation of a Responses request, which is the default, or has stored its
+/// beginning.
 fn is_stored(call: &ModelCall, parsed: &ParsedRequest) -> Result<bool, ConversationError> {
     let Some(range) = parsed.envelope.member("store") else {
         return Ok(true);
@@ -316,7 +326,7 @@ fn is_stored(call: &ModelCall, parsed: &ParsedRequest) -> Result<bool, Conversat
     Ok(stores || parsed.params.previous.is_some())
 }
 
-/// Says whether a request has one of these members.
+/// Says whether a request has one of these members with a value other than `null`.
 fn is_set(
     call: &ModelCall,
     parsed: &ParsedRequest,

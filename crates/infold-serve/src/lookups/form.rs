@@ -1,4 +1,7 @@
-//! The form of a reply's body, detected by its first bytes: the content type is not always right.
+//! Detects whether a reply is a stream, by the first bytes of its body and not only by its content type, which some servers
+//! set wrongly. Converts a reply between the forms.
+//!
+//! A reply with look-ups consists of several replies of the provider. The client must get all of them in the form of the first.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,27 +18,30 @@ use infold_wire::{Delivery, Json, JsonKind, Reply, ReplyReader, Wire};
 use super::rounds::FollowUpError;
 use crate::proxy::has_stream_type;
 
-/// The form in which a reply comes.
+/// The form of the body of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyForm {
+    /// Server-sent events, or lines of JSON.
     Stream,
+    /// One JSON object.
     Whole,
-    /// A list of chunks: Gemini's streams without `alt=sse`.
+    /// One JSON array of chunks, which Gemini sends for a stream without `alt=sse`.
     List,
 }
 
-/// The kind of a body, judged by its beginning.
+/// What the first bytes of a body look like.
 enum StartKind {
     Json,
+    /// Server-sent events.
     Events,
     /// Neither, or too few bytes to decide.
     Other,
 }
 
-/// The beginnings of lines in a stream of events.
+/// The beginnings of lines in a stream of server-sent events.
 const EVENT_STARTS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
 
-/// The bytes behind white space that are enough to recognise a stream of events.
+/// The number of bytes, after white space, that are enough to recognise a stream of events: the longest of [`EVENT_STARTS`].
 const MAX_START_BYTES: usize = 6;
 
 impl ReplyForm {
@@ -49,7 +55,8 @@ impl ReplyForm {
     }
 }
 
-/// Returns an answer and whether its body is a stream. Of a stream only the beginning was read.
+/// Returns an answer and whether its body is a stream. The body of a stream is still unread, apart from a beginning that the
+/// returned body repeats; any other body was read as a whole.
 pub(super) async fn open(
     wire: Wire,
     mut answer: ForwardResponse,
@@ -57,7 +64,7 @@ pub(super) async fn open(
     let has_stream_type = has_stream_type(&answer.headers);
     let (read, is_open, failed) = read_start(&mut answer.body, has_stream_type).await;
     let is_stream = match StartKind::of(&read) {
-        // Lines of JSON are the stream of one wire.
+        // Only Ollama streams lines of JSON; for the other wires, JSON is a whole reply.
         StartKind::Json => wire == Wire::Ollama && has_stream_type,
         StartKind::Events => true,
         StartKind::Other => has_stream_type,
@@ -68,24 +75,25 @@ pub(super) async fn open(
         rest: is_open.then_some(answer.body),
     });
     if is_stream {
+        // The length of the body changes when the look-ups are removed.
         answer.headers.remove(CONTENT_LENGTH);
         return Ok((answer, true));
     }
     let body = read_whole(answer.body).await?;
+    // A stream of Ollama's whose content type is wrong.
     let is_stream = wire == Wire::Ollama && has_many_lines(&body);
-    // The body becomes shorter without the lookups.
     answer.headers.remove(CONTENT_LENGTH);
     answer.body = body.into();
     Ok((answer, is_stream))
 }
 
-/// Returns an answer in the form in which the rounds before it came.
+/// Returns an answer in the form of the replies before it, converted if the provider sent it in another one.
 pub(super) async fn in_form(
     wire: Wire,
     answer: ForwardResponse,
     form: ReplyForm,
 ) -> Result<ForwardResponse, FollowUpError> {
-    let (mut answer, is_stream) = open(wire, without_mark(answer).await).await?;
+    let (mut answer, is_stream) = open(wire, without_byte_order_mark(answer).await).await?;
     if is_stream == (form == ReplyForm::Stream) {
         return Ok(answer);
     }
@@ -97,7 +105,7 @@ pub(super) async fn in_form(
     };
     let mut reader = ReplyReader::new(wire, delivery);
     let read = reader.push(&body, &mut |_| {});
-    // A body that is no reply is passed on unchanged, and the next reader reports the error.
+    // A body that cannot be read as a reply is passed on unchanged: the reader that filters look-ups reports the error.
     answer.body = match read.and_then(|()| reader.finish()) {
         Ok(reply) => Bytes::from(form.write(wire, &reply)).into(),
         Err(_) => body.into(),
@@ -106,12 +114,13 @@ pub(super) async fn in_form(
     Ok(answer)
 }
 
-/// Returns an answer without a UTF-8 byte order mark, which would end up in the middle of the client's body.
-async fn without_mark(mut answer: ForwardResponse) -> ForwardResponse {
+/// Returns an answer without white space and a UTF-8 byte order mark at its beginning. The client's body has begun already,
+/// so the mark would end up in its middle.
+async fn without_byte_order_mark(mut answer: ForwardResponse) -> ForwardResponse {
     let (read, is_open, failed) = read_start(&mut answer.body, true).await;
-    let behind = read.len() - behind_blank(&read).len();
+    let skipped = read.len() - skip_blank(&read).len();
     answer.body = ResponseBody::new(ReadBody {
-        read: Some(read.slice(behind..)).filter(|read| !read.is_empty()),
+        read: Some(read.slice(skipped..)).filter(|read| !read.is_empty()),
         failed,
         rest: is_open.then_some(answer.body),
     });
@@ -125,7 +134,7 @@ async fn read_start(
 ) -> (Bytes, bool, Option<ForwardError>) {
     let mut read = BytesMut::new();
     loop {
-        let start = behind_blank(&read);
+        let start = skip_blank(&read);
         let is_known = match StartKind::of(&read) {
             StartKind::Json | StartKind::Events => true,
             StartKind::Other => {
@@ -149,7 +158,7 @@ async fn read_start(
 
 impl StartKind {
     fn of(read: &[u8]) -> StartKind {
-        let start = behind_blank(read);
+        let start = skip_blank(read);
         if matches!(start.first(), Some(b'{' | b'[')) {
             return StartKind::Json;
         }
@@ -160,10 +169,12 @@ impl StartKind {
     }
 }
 
-/// Returns a text without white space and the mark of UTF-8 before it.
-fn behind_blank(bytes: &[u8]) -> &[u8] {
+/// Returns bytes without the white space and the UTF-8 byte order mark at their beginning. They are empty if only part of the
+/// mark came yet.
+fn skip_blank(bytes: &[u8]) -> &[u8] {
     const MARK: &[u8] = b"\xef\xbb\xbf";
     let bytes = bytes.trim_ascii_start();
+    // All bytes belong to the mark, or there are none.
     if MARK.starts_with(bytes) {
         return b"";
     }
@@ -171,9 +182,10 @@ fn behind_blank(bytes: &[u8]) -> &[u8] {
     bytes.trim_ascii_start()
 }
 
-/// Returns whether a body has several lines, of which the first is an object.
+/// Returns whether a body has several lines, the first of which is a JSON object: lines of JSON, not one object over several
+/// lines.
 fn has_many_lines(body: &[u8]) -> bool {
-    let body = behind_blank(body).trim_ascii_end();
+    let body = skip_blank(body).trim_ascii_end();
     let Some(end) = memchr::memchr2(b'\r', b'\n', body) else {
         return false;
     };
@@ -181,7 +193,7 @@ fn has_many_lines(body: &[u8]) -> bool {
     first.is_ok_and(|first| first.kind() == JsonKind::Object)
 }
 
-/// Reads a whole body.
+/// Reads a whole body. Fails if it breaks off, or if it is larger than a reply may be.
 pub(super) async fn read_whole(mut body: ResponseBody) -> Result<Bytes, FollowUpError> {
     let broke = |why: String| FollowUpError::Broken(format!("the reply of the provider {why}"));
     let mut read = BytesMut::new();
@@ -197,8 +209,9 @@ pub(super) async fn read_whole(mut body: ResponseBody) -> Result<Bytes, FollowUp
     Ok(read.freeze())
 }
 
-/// A body of which the beginning was read.
+/// A body whose beginning was read to detect its form. Yields that beginning, then the rest.
 struct ReadBody {
+    /// The bytes that were read and not yet yielded.
     read: Option<Bytes>,
     /// The error with which the body broke off.
     failed: Option<ForwardError>,

@@ -21,10 +21,11 @@ impl JsonList {
     }
 
     /// Appends `object` with one more member behind the others, whose bytes `json` are kept. `object` must have a
-    /// member, and the last one must not be an object.
+    /// member.
     pub fn push_with(&mut self, object: &Value, name: &str, json: &[u8]) {
         let text = object.to_string();
-        let mut bytes = text.trim_end_matches('}').as_bytes().to_vec();
+        let members = text.strip_suffix('}').unwrap_or(&text);
+        let mut bytes = members.as_bytes().to_vec();
         bytes.extend_from_slice(format!(",\"{name}\":").as_bytes());
         bytes.extend_from_slice(json);
         bytes.push(b'}');

@@ -87,12 +87,10 @@ impl FoldKeywords {
             bytes: number("max_bytes", self.max_bytes.as_deref())?,
             ..ModelFacts::default()
         };
-        let warnings = resolved.warnings.clone();
         let raised = Raised::default();
         let mut setup = Setup::new(&config, resolved, facts, |factory| {
             self.summarizer(factory, &raised)
         })?;
-        setup.warnings = warnings;
         setup.aim.forced = self.force;
         Ok((setup, raised))
     }

@@ -96,18 +96,19 @@ impl GlobPattern {
     }
 
     /// Marks a step as reached, and with it the steps that can be reached from it without consuming a byte.
-    fn reach(&self, at: usize, reached: &mut [bool]) {
-        if reached[at] {
-            return;
-        }
-        reached[at] = true;
-        match self.0.get(at) {
-            Some(GlobStep::Star | GlobStep::DeepStar) => self.reach(at + 1, reached),
-            Some(GlobStep::Optional) => {
-                self.reach(at + 1, reached);
-                self.reach(at + 3, reached);
+    fn reach(&self, mut at: usize, reached: &mut [bool]) {
+        // A pattern may have a million optional parts in a row: a loop, because that recursion would exhaust the stack.
+        while !reached[at] {
+            reached[at] = true;
+            match self.0.get(at) {
+                Some(GlobStep::Star | GlobStep::DeepStar) => at += 1,
+                Some(GlobStep::Optional) => {
+                    // The two steps of the optional part, of which the second consumes a byte.
+                    self.reach(at + 1, reached);
+                    at += 3;
+                }
+                _ => return,
             }
-            _ => {}
         }
     }
 }

@@ -155,3 +155,10 @@ fn no_pattern_takes_long() {
     let path = "a/".repeat(300) + "y";
     assert_eq!(rules.verdict(path.as_bytes(), false), None);
 }
+
+#[test]
+fn a_pattern_of_a_million_parts_does_not_exhaust_the_stack() {
+    let rules = IgnoreRules::parse(format!("/{}x", "**/".repeat(1_000_000)).as_bytes());
+    assert_eq!(rules.verdict(b"a/x", false), Some(true));
+    assert_eq!(rules.verdict(b"a/y", false), None);
+}

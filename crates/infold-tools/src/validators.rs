@@ -69,12 +69,17 @@ const MAX_REASON_CHARS: usize = 300;
 /// a short schema can have exponentially many.
 const MAX_EXPANDED_VALUES: u64 = 1_000_000;
 
+/// The most references that lead from one to the next: counting them recurses.
+const MAX_REFERENCE_CHAIN: usize = 256;
+
 /// Counts the values of a schema as if each reference were replaced by its target. A reference within its own target
 /// counts as one value.
 struct Expansion<'a> {
     root: &'a Value,
     /// The count of each referenced schema; `None` while it is being counted, so that a cycle ends.
     known: HashMap<&'a str, Option<u64>>,
+    /// The number of references that lead to the value that is being counted.
+    chain: usize,
 }
 
 impl Expansion<'_> {
@@ -82,6 +87,7 @@ impl Expansion<'_> {
         let mut expansion = Expansion {
             root: schema,
             known: HashMap::new(),
+            chain: 0,
         };
         expansion.count(schema)
     }
@@ -114,8 +120,13 @@ impl<'a> Expansion<'a> {
         let Some(target) = target.and_then(|pointer| self.root.pointer(pointer)) else {
             return 1;
         };
+        if self.chain == MAX_REFERENCE_CHAIN {
+            return MAX_EXPANDED_VALUES;
+        }
         self.known.insert(reference, None);
+        self.chain += 1;
         let count = self.count(target);
+        self.chain -= 1;
         self.known.insert(reference, Some(count));
         count
     }
@@ -165,5 +176,24 @@ impl Validators {
     pub fn cached_bytes(&self) -> usize {
         let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         cached.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_chain_of_references_is_refused_before_it_exhausts_the_stack() {
+        let links: Vec<String> = (0..9_000)
+            .map(|at| format!(r##""{at}":{{"$ref":"#/$defs/{}"}}"##, at + 1))
+            .collect();
+        let chain = |count: usize| {
+            let links = links[..count].join(",");
+            format!(r##"{{"$ref":"#/$defs/0","$defs":{{{links},"{count}":{{}}}}}}"##)
+        };
+        let get = |schema: &str| Validators::default().get(schema).map(drop);
+        assert!(get(&chain(9_000)).is_err());
+        assert!(get(&chain(100)).is_ok());
     }
 }

@@ -158,7 +158,7 @@ impl CallRunner<'_> {
             None => {
                 let refusal = if repeats >= PAUSE_AFTER_REPEATS {
                     let text = format!(
-                        "This call was not run: it is the {repeats}th in a row with the same arguments. The task is paused."
+                        "This call was not run: it is call {repeats} in a row with the same arguments. The task is paused."
                     );
                     Some(text)
                 } else {
@@ -251,9 +251,10 @@ impl CallRunner<'_> {
             }
         };
         let mut results = Vec::new();
-        for (one, (result, duration)) in batch.iter().zip(ran) {
+        for (at, (one, (result, duration))) in batch.iter().zip(ran).enumerate() {
             let mut result = shorten_to_fit(result, share);
-            if repeats >= WARN_AFTER_REPEATS {
+            // Only the first call of a batch was compared with the calls before it.
+            if at == 0 && repeats >= WARN_AFTER_REPEATS {
                 let (Ok(text) | Err(text)) = &mut result;
                 text.push_str("\n\n");
                 text.push_str(&repeats::warning(repeats));

@@ -90,7 +90,8 @@ impl YamlBuilder<'_> {
                         Content::Map(members, _) => NodeKind::Map(members, open.form),
                     };
                     let end = match open.form {
-                        NodeForm::Flow => span.end,
+                        // The event's span goes on over a comment behind the bracket.
+                        NodeForm::Flow => span.start + 1,
                         NodeForm::Block => last_end(&kind).unwrap_or(open.start),
                     };
                     return self.put(Node {

@@ -317,7 +317,7 @@ fn undo(syntax: Syntax, text: &str, done: &[Applied]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(2000))]
 
     /// Undo gives the text back byte for byte.
     #[test]
@@ -563,4 +563,12 @@ fn keys_in_lines_that_change_are_not_shown() {
     ] {
         assert_eq!(infold_setup::diff(before, ""), [shown]);
     }
+}
+
+#[test]
+fn a_comment_behind_brackets_that_replaced_a_value_stays() {
+    let before = "mcp:\n  infold: 0 # it's \"one\"";
+    let (after, done) = write(Syntax::Yaml, before);
+    assert!(after.contains("} # it's \"one\"\n"), "{after}");
+    assert_eq!(undo(Syntax::Yaml, &after, &done), before);
 }

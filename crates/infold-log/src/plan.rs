@@ -414,8 +414,6 @@ pub struct Masking {
     /// The newest parts, up to this many tokens together, are not masked. Exceptions are parts that a later one repeats, and
     /// images while bytes must be freed.
     pub safe: u64,
-    /// The least tokens that masking must free: less would not be worth breaking the provider's prompt cache.
-    pub least: u64,
     /// The approximate tokens of a stub.
     pub stub: u64,
     /// The size that has to be freed for the view to fit.
@@ -424,9 +422,9 @@ pub struct Masking {
 
 /// Chooses the parts to mask, and no more than is needed. `parts` are in the order of the log.
 ///
-/// Parts that a later one repeats are chosen first, because the model loses nothing; then the oldest ones. None if nothing is
-/// worth masking, or if it would free too little.
-pub fn choose(parts: &[Maskable], masking: Masking) -> Option<Vec<Maskable>> {
+/// Parts that a later one repeats are chosen first, because the model loses nothing; then the oldest ones. Empty if no part is
+/// worth a stub.
+pub fn choose(parts: &[Maskable], masking: Masking) -> Vec<Maskable> {
     // The last occurrence of each content.
     let mut newest = std::collections::HashMap::new();
     for (at, part) in parts.iter().enumerate() {
@@ -455,9 +453,8 @@ pub fn choose(parts: &[Maskable], masking: Masking) -> Option<Vec<Maskable>> {
             chosen.push(part);
         }
     }
-    let enough = gained.tokens >= masking.least || gained.bytes >= masking.need.bytes.max(1);
     chosen.sort_unstable_by_key(|part| (part.seq, part.part));
-    (enough && !chosen.is_empty()).then_some(chosen)
+    chosen
 }
 
 /// Says whether a step was undone: it is then not among the steps in force, which form a chain from the newest back.

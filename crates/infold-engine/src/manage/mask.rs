@@ -13,17 +13,14 @@ use crate::PassAction;
 /// The size that masking must free to be worth it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaskGain {
-    /// All that is needed: otherwise a summary is written as well, and the prefix changes twice.
+    /// All that is needed: otherwise a summary follows, which may replace the same messages.
     Enough,
-    /// Any amount.
+    /// Any amount: a summary has changed the prefix already, and the next step hides rounds.
     Some,
 }
 
 /// The newest tool output up to this many tokens stays, or a fifth of the window.
 const MAX_UNMASKED_TOKENS: u64 = 40_000;
-
-/// Fewer tokens than this, or than a tenth of the window, are not worth changing the view for.
-const MIN_MASKED_TOKENS: u64 = 20_000;
 
 impl Pass<'_> {
     /// Shows old, large tool results as stubs, and images when bytes are the trouble.
@@ -43,14 +40,11 @@ impl Pass<'_> {
         };
         let masking = Masking {
             safe: self.scale.counted(MAX_UNMASKED_TOKENS.min(window / 5)),
-            least: self.scale.counted(MIN_MASKED_TOKENS.min(window / 10)),
             stub: MARKER_TOKENS,
             need,
         };
         let parts = maskable(executor)?;
-        let Some(chosen) = plan::choose(&parts, masking) else {
-            return Ok(());
-        };
+        let chosen = plan::choose(&parts, masking);
         let tokens = chosen.iter().map(|part| part.size.tokens);
         let gained: u64 = tokens.map(|size| size.saturating_sub(MARKER_TOKENS)).sum();
         let bytes: u64 = chosen.iter().map(|part| part.size.bytes).sum();

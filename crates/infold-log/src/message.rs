@@ -146,7 +146,7 @@ pub struct Sums {
     pub requests: u64,
     /// Outputs of the model, however many items each has.
     pub replies: u64,
-    /// Messages that make a round unfit to be shown byte for byte: they are late or empty, or interrupt the round before.
+    /// Messages after which a round cannot be shown byte for byte: late or empty ones, or ones that interrupt a round.
     pub odd: u64,
     /// Messages that are tied to an earlier round.
     pub ties: u64,

@@ -9,7 +9,7 @@ pub struct IgnoreRules(Vec<IgnoreRule>);
 #[derive(Debug)]
 struct IgnoreRule {
     matcher: Matcher,
-    /// A rule with `!` includes the paths that it matches again.
+    /// Whether the rule has a `!`, and so includes the paths that it matches again.
     is_negated: bool,
     only_directories: bool,
 }

@@ -1,4 +1,4 @@
-//! The options of `fold` and `manage`: how far and by which summarizer messages are folded.
+//! The options of `fold` and `manage`: how much is folded, and which summarizer is used.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub struct FoldKeywords {
     force: bool,
 }
 
-/// The summarizer to use: one that has a name, or a Python function with its name for reports.
+/// The summarizer to use: one chosen by name, or a Python function with its name for reports.
 #[derive(FromPyObject)]
 enum SummarizerOption {
     Name(String),
@@ -50,8 +50,8 @@ pub struct KnownModel {
 impl FoldKeywords {
     /// Combines the options, the task's model and the defaults. No configuration file is read.
     ///
-    /// Returns also where to find an exception that the summarizer function raises and that must end the fold, such as
-    /// `KeyboardInterrupt`.
+    /// The second value will contain the exception of the summarizer function if it raises one that must end the fold,
+    /// such as `KeyboardInterrupt`.
     pub fn setup(
         &self,
         model: KnownModel,

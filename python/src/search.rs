@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::failure::BindingError;
 
-/// The parameters of a search: the items of a dictionary that `package/infold` builds, which must all be there.
+/// The parameters of a search: a dictionary that `package/infold` builds. It must contain all of these items.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct SearchOptions {

@@ -1,4 +1,4 @@
-//! Means and ratios with bootstrap intervals: how much a figure would change with other sessions and points.
+//! Means and ratios with bootstrap intervals, which show how much a figure would change with other sessions and points.
 
 /// The number of times that points are resampled.
 const RESAMPLES: usize = 2_000;
@@ -38,8 +38,8 @@ pub fn mean(points: &[Observation]) -> Option<Estimate> {
 
 /// Returns the ratio of the means of value and base; none if the base is zero.
 ///
-/// Draws sessions with replacement, and in each of them points: points of one session are
-/// alike, so drawing only points would make the interval too narrow.
+/// Each resample draws sessions with replacement, and points with replacement within each of them: points of one
+/// session are alike, so drawing points alone would make the interval too narrow.
 pub fn ratio(points: &[Observation]) -> Option<Estimate> {
     let ratio = |drawn: &[Observation]| {
         let sum: f64 = drawn.iter().map(|point| point.value).sum();

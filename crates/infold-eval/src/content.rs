@@ -1,8 +1,8 @@
 //! Finds out whether the statements about a name are in view when a message uses the name.
 //!
-//! A message that names something contains the name itself, so the presence of the name is no evidence. What counts is
-//! a **statement** about it: a sentence or line with the name and at least three other terms that is no question. The
-//! names and statements depend on the session alone: all replays of a session have the same ones.
+//! A message that names something contains the name itself, so the presence of the name is no evidence. Only a
+//! **statement** about it counts: a sentence or line with the name and at least three other terms that is not a
+//! question. The names and statements depend on the session alone, and so are the same in all replays of a session.
 
 use std::collections::{BTreeMap, HashMap};
 

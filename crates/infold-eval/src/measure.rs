@@ -32,7 +32,7 @@ named! {
 pub struct Counts {
     /// Terms that were used again after they had been folded away.
     pub wanted: u64,
-    /// The wanted terms that a stand-in held.
+    /// The wanted terms that a stand-in contained.
     pub kept: u64,
 }
 

@@ -22,8 +22,9 @@ struct RuleLink {
 }
 
 impl RuleChain {
-    /// Returns this chain with the rules of a directory added, which are stronger than those in the chain. `base_bytes` is the
-    /// length of the directory's path, including the slash at its end, and 0 for the top directory.
+    /// Returns this chain with the rules of a directory added, which are stronger than those in the chain.
+    ///
+    /// `base_bytes` is the length of the directory's path, including the slash at its end, and 0 for the top directory.
     pub fn with(&self, base_bytes: usize, rules: IgnoreRules) -> RuleChain {
         if rules.is_empty() {
             return self.clone();
@@ -35,8 +36,8 @@ impl RuleChain {
         })))
     }
 
-    /// Says whether a path is left out. No directory above it may be: git does not look into such a directory, so its
-    /// entries are left out whatever the rules say about them.
+    /// Says whether the rules ignore a path. It must not lie in an ignored directory, which the caller has to check
+    /// first: git never looks into such a directory, so the rules cannot include any of its entries again.
     pub fn is_ignored(&self, path: &[u8], is_directory: bool) -> bool {
         let mut chain = self;
         while let Some(link) = &chain.0 {

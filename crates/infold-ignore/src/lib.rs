@@ -1,4 +1,4 @@
-//! Decides which paths git's ignore rules leave out.
+//! Decides which paths git's ignore rules exclude.
 //!
 //! The rules of one `.gitignore` are [`IgnoreRules`]; those of a whole walk, with the directories above and the
 //! global files, are a [`RuleChain`]. The results are those of `git check-ignore`, byte for byte, for any
@@ -8,11 +8,11 @@
 //! ```
 //! use infold_ignore::IgnoreRules;
 //!
-//! // `Some(true)`: left out. `Some(false)`: kept by a rule with `!`. `None`: no rule is about the path.
+//! // `Some(true)`: ignored. `Some(false)`: included again by a rule with `!`. `None`: no rule matches the path.
 //! let rules = IgnoreRules::parse(b"*.log\n!keep.log\n/build/\n");
 //! assert_eq!(rules.verdict(b"deep/x.log", false), Some(true));
 //! assert_eq!(rules.verdict(b"keep.log", false), Some(false));
-//! // `build/` is about directories only, and this path is a file.
+//! // `/build/` matches only a directory, and this path is a file.
 //! assert_eq!(rules.verdict(b"build", false), None);
 //! ```
 

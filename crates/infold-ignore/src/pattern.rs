@@ -1,4 +1,4 @@
-//! Matches a glob pattern against bytes, as git does: git's rules for `**`, `[…]` and slashes differ from those of a shell.
+//! Matches a glob pattern against bytes by git's rules, whose `**`, `[…]` and slashes differ from those of a shell.
 
 /// A pattern with `*`, `?`, `[…]` and `**`, compiled.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl GlobPattern {
             match self.0.get(at) {
                 Some(GlobStep::Star | GlobStep::DeepStar) => at += 1,
                 Some(GlobStep::Optional) => {
-                    // The two steps of the optional part, of which the second consumes a byte.
+                    // The optional part is two steps, the second of which consumes a byte: the recursion ends there.
                     self.reach(at + 1, reached);
                     at += 3;
                 }
@@ -213,8 +213,8 @@ fn parse_class(text: &[u8], start: usize) -> Option<(Box<[bool; 256]>, usize)> {
     Some((class, at + 1))
 }
 
-/// Returns the test for the members of a named class such as `[:alpha:]`; none for an unknown name. As in git, only ASCII
-/// bytes are members.
+/// Returns a function that tests whether a byte belongs to a named class such as `[:alpha:]`; none for an unknown name.
+/// As in git, only ASCII bytes belong to such a class.
 fn named_class(name: &[u8]) -> Option<fn(u8) -> bool> {
     Some(match name {
         b"alnum" => |byte| byte.is_ascii_alphanumeric(),

@@ -1,4 +1,4 @@
-//! The rules of one file.
+//! Parses the rules of one ignore file, and applies them to paths.
 
 use crate::pattern::{GlobPattern, Stars};
 
@@ -9,24 +9,24 @@ pub struct IgnoreRules(Vec<IgnoreRule>);
 #[derive(Debug)]
 struct IgnoreRule {
     matcher: Matcher,
-    /// A rule with `!` takes back an earlier one.
+    /// Whether the rule has a `!`, and so includes the paths that it matches again.
     is_negated: bool,
     only_directories: bool,
 }
 
 #[derive(Debug)]
 enum Matcher {
-    /// The name of an entry, at any depth.
+    /// The exact name of an entry, at any depth.
     Name(Vec<u8>),
-    /// The end of the name.
+    /// The end of a name: `*.log` is the end `.log`.
     NameEnd(Vec<u8>),
-    /// A pattern for the name.
+    /// A pattern for a whole name.
     NamePattern(GlobPattern),
     /// A path that begins with literal bytes, and a pattern for the rest of it.
     Path(Vec<u8>, Option<GlobPattern>),
 }
 
-/// More rules than this in one file are not read.
+/// The most rules that are read from one file.
 const MAX_RULES: usize = 20_000;
 
 impl IgnoreRules {
@@ -39,14 +39,15 @@ impl IgnoreRules {
         IgnoreRules(rules.take(MAX_RULES).collect())
     }
 
-    /// Returns whether there are none.
+    /// Says whether the file has no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Says whether a path, relative to the directory of the file, is left out; none if no rule is about it.
+    /// Says whether a path, relative to the directory of the file, is ignored; none if no rule matches it.
     ///
-    /// Entries of an excluded directory are excluded with it: the caller has to check the directories above.
+    /// The last rule that matches decides. Entries of an ignored directory are ignored with it, whatever the rules say
+    /// about them: the caller has to check the directories above.
     pub fn verdict(&self, path: &[u8], is_directory: bool) -> Option<bool> {
         let name = match path.iter().rposition(|byte| *byte == b'/') {
             Some(slash) => &path[slash + 1..],
@@ -94,7 +95,7 @@ impl Matcher {
                 return Some(Matcher::Name(pattern.to_owned()));
             }
             if let Some(end) = pattern.strip_prefix(b"*")
-                && literal_bytes_of(end)
+                && is_literal(end)
             {
                 return Some(Matcher::NameEnd(end.to_owned()));
             }
@@ -103,8 +104,9 @@ impl Matcher {
                 Stars::Any,
             )?));
         }
-        // A slash at the beginning or in the middle ties a pattern to the directory of the file. The wildcards are read
-        // from where they begin, so that `a**` matches across slashes as `**` does: that is how git reads them.
+        // A slash at the beginning or in the middle ties a pattern to the directory of the file. As in git, only the
+        // part from the first wildcard on is compiled as a pattern: `a**` becomes `a` and a whole component `**`, which
+        // matches across slashes.
         let (literal, rest) = pattern.split_at(literal_bytes);
         let literal = literal.strip_prefix(b"/").unwrap_or(literal).to_owned();
         let rest = match rest {
@@ -133,11 +135,11 @@ fn literal_bytes(pattern: &[u8]) -> usize {
     pattern.iter().position(wildcard).unwrap_or(pattern.len())
 }
 
-fn literal_bytes_of(pattern: &[u8]) -> bool {
+fn is_literal(pattern: &[u8]) -> bool {
     literal_bytes(pattern) == pattern.len()
 }
 
-/// Removes spaces at the end that no backslash keeps.
+/// Removes the spaces at the end of a line, except those that a backslash escapes.
 fn without_trailing_spaces(line: &[u8]) -> &[u8] {
     let mut end = 0;
     let mut at = 0;
@@ -145,7 +147,7 @@ fn without_trailing_spaces(line: &[u8]) -> &[u8] {
         match byte {
             b' ' => at += 1,
             b'\\' => {
-                // A backslash that ends the line keeps the spaces before it, and is no escape.
+                // A backslash at the end of the line escapes nothing, but the spaces before it are not at the end.
                 at = (at + 2).min(line.len());
                 end = at;
             }

@@ -1,4 +1,4 @@
-//! The rules say what git says.
+//! Compares the results of random rules and paths with those of `git check-ignore`.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use infold_ignore::{IgnoreRules, RuleChain};
 use proptest::prelude::*;
 
-/// Parts of patterns and of names: what is special to one of them, and letters that meet.
+/// Pieces of which patterns are made: all special characters, and letters that also occur in the names.
 const PARTS: &[&str] = &[
     "a",
     "b",
@@ -92,7 +92,7 @@ fn ask_git(directory: &Path, paths: &[String]) -> Vec<bool> {
         .collect()
 }
 
-/// Says whether a path is left out, as a walk from the top does.
+/// Says whether a walk from the top ignores a path.
 fn is_ignored(top: &RuleChain, below: (&str, &RuleChain), path: &str) -> bool {
     let names: Vec<_> = path.split('/').collect();
     for count in 1..=names.len() {

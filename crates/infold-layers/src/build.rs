@@ -16,10 +16,10 @@ const MIN_CONDENSED_TOKENS: u64 = 24;
 
 /// Shortens a text to a number of tokens; none if it cannot.
 pub type Condense<'a> = dyn Fn(&str, u64) -> Option<String> + 'a;
-/// Says how well texts match a goal, from 0 to 1 each.
+/// Scores how well each text matches a goal, from 0 to 1.
 pub type Score<'a> = dyn Fn(&str, &[&str]) -> Vec<f64> + 'a;
 
-/// How a document is to be built.
+/// The settings by which a document is built.
 pub struct BuildRequest<'a> {
     /// The tokens that the caller has for it; nine tenths of them are used.
     pub max_tokens: u64,
@@ -139,10 +139,10 @@ impl BuiltDocument {
 
 /// Selects the parts of a state that fit a limit.
 ///
-/// Critical parts are included as a whole; those of high priority have their shares and the remainder of the
-/// ones before; those of medium priority divide the rest in proportion; the remaining tokens are given to any
-/// item that still fits, in the same order. Within a part, items are selected by their own priority, then by
-/// relevance, then the newest first; one that does not fit is skipped.
+/// Critical parts are included as a whole. A part of high priority gets its share and the unused tokens of the parts
+/// before it. Those of medium priority divide the rest in proportion. The remaining tokens go to any item that still
+/// fits, in the same order. Within a part, items are selected by their own priority, then by relevance, then the newest
+/// first; an item that does not fit is skipped.
 pub fn build(state: &LayerState, request: &BuildRequest<'_>) -> Result<BuiltDocument, BuildError> {
     let mut builder = Builder::new(state, request);
     builder.take_critical()?;
@@ -264,7 +264,7 @@ impl<'a> Builder<'a> {
     fn take_shares(&mut self) {
         let limit = self.request.limit();
         let share = |part: DocumentPart| limit * self.request.shares.percent(part) / 100;
-        // What the critical parts leave of their shares goes to those of high priority, and on from each to the next.
+        // The unused shares of the critical parts go to those of high priority, and from each of these to the next.
         let critical: u64 = share(DocumentPart::System) + share(DocumentPart::Task);
         let mut unused = critical.saturating_sub(limit - self.left);
         for part in DocumentPart::ALL {

@@ -1,4 +1,4 @@
-//! Changes of a layered state, and who may make them.
+//! Changes of a layered state: who may make them, and how they are applied.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -21,13 +21,13 @@ pub enum Author {
 /// A change of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The field holds these items and no others; none empties it.
+    /// Replaces all items of a field; an empty list empties the field.
     Set(Field, Vec<LayerItem>),
-    /// A list gets one more item; in a map it replaces the one of its name.
+    /// Adds an item to a list; in a map it replaces the item with the same name.
     Add(Field, LayerItem),
-    /// A list loses an item, counted from 1.
+    /// Removes an item from a list, by its number counted from 1.
     Remove(Field, usize),
-    /// An item gets a status, counted from 1.
+    /// Sets the status of an item, by its number counted from 1.
     Mark(Field, usize, String),
 }
 
@@ -37,7 +37,7 @@ pub enum ChangeError {
     /// Only a person may make it.
     #[error("`{}` is set by a person, not by a model", .0.path())]
     Forbidden(Field),
-    /// The phase does not follow the one before.
+    /// A model may not go from the current phase to this one.
     #[error("phase {to} does not follow {from}; what may follow: {}", .allowed.join(", "))]
     Transition {
         /// The phase of the task.
@@ -67,7 +67,7 @@ pub enum ChangeError {
         field: Field,
         /// How many items it has.
         count: usize,
-        /// The one that was asked for.
+        /// The number that was asked for, counted from 1.
         index: usize,
     },
     /// The items of the field have no such attribute.
@@ -75,11 +75,11 @@ pub enum ChangeError {
     Attribute(Field, Attribute),
 }
 
-/// Which phases may follow which, where a model sets the phase.
+/// The phases that may follow each phase when a model sets it. A person may set any phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transitions {
     followers: BTreeMap<String, Vec<String>>,
-    /// The phase of a state that has none.
+    /// The phase that is assumed for a state without one.
     start: Option<String>,
 }
 
@@ -112,7 +112,8 @@ impl Transitions {
         self.start = Some(phase.to_owned());
     }
 
-    /// Checks that a model may go from one phase to another. Where no phase is in force, any may be the first.
+    /// Checks that a model may go from one phase to another. If there is neither a phase nor an initial one, any may
+    /// follow.
     pub fn check(&self, from: Option<&str>, to: &str) -> Result<(), ChangeError> {
         let from = from.or(self.start.as_deref());
         let Some(from) = from.filter(|from| *from != to) else {
@@ -150,7 +151,7 @@ impl LayerState {
         self.replay(change)
     }
 
-    /// Makes a change that was made before: who may make it, and the names of statuses, were checked then.
+    /// Applies a recorded change. Its author and the names of statuses are not checked again.
     pub fn replay(&mut self, change: &Change) -> Result<(), ChangeError> {
         let field = change.field();
         match change {
@@ -159,7 +160,7 @@ impl LayerState {
                     return Err(ChangeError::NotList(field));
                 }
                 let items: Result<Vec<LayerItem>, ChangeError> =
-                    items.iter().map(|item| checked(field, item)).collect();
+                    items.iter().map(|item| normalized(field, item)).collect();
                 let mut items = items?;
                 if field.form() == FieldForm::Map {
                     keep_last_of_each_name(&mut items);
@@ -170,7 +171,7 @@ impl LayerState {
                 if !field.is_list() {
                     return Err(ChangeError::NotList(field));
                 }
-                let item = checked(field, item)?;
+                let item = normalized(field, item)?;
                 let items = self.items_mut(field);
                 items.push(item);
                 if field.form() == FieldForm::Map {
@@ -229,14 +230,15 @@ impl LayerState {
     /// Returns the changes that make an empty state this one.
     pub fn to_changes(&self) -> Vec<Change> {
         let set = |(field, items): (Field, &[LayerItem])| Change::Set(field, items.to_vec());
-        let none = Change::Set(Field::Permissions, Vec::new());
-        let none = self.grants_nothing.then_some(none);
-        self.fields().map(set).chain(none).collect()
+        // Emptied permissions differ from permissions that were never set: then those of the configuration hold.
+        let no_permissions = Change::Set(Field::Permissions, Vec::new());
+        let no_permissions = self.grants_nothing.then_some(no_permissions);
+        self.fields().map(set).chain(no_permissions).collect()
     }
 }
 
 impl Change {
-    /// The field that it changes.
+    /// Returns the field that it changes.
     pub fn field(&self) -> Field {
         match self {
             Change::Set(field, _)
@@ -247,7 +249,7 @@ impl Change {
     }
 }
 
-/// Checks that the steps of a plan have statuses that there are.
+/// Checks that the steps of a plan have known statuses.
 fn check_statuses(change: &Change) -> Result<(), ChangeError> {
     let given: Vec<&str> = match change {
         Change::Set(Field::Plan, items) => items.iter().filter_map(status_of).collect(),
@@ -272,14 +274,14 @@ fn status_of(item: &LayerItem) -> Option<&str> {
     item.attribute(Attribute::Status)
 }
 
-/// The usual name of a status; one that is not known stays as it is.
+/// Returns the usual name of a step's status, or `name` itself if it is unknown or the field is not the plan.
 fn usual_status(field: Field, name: &str) -> String {
     let usual = step_status(name).filter(|_| field == Field::Plan);
     usual.unwrap_or(name).to_owned()
 }
 
-/// Returns an item as the field holds it, or why it cannot.
-fn checked(field: Field, item: &LayerItem) -> Result<LayerItem, ChangeError> {
+/// Returns an item with the usual names of environments and statuses, or why the field cannot hold it.
+fn normalized(field: Field, item: &LayerItem) -> Result<LayerItem, ChangeError> {
     let wrong = |expected: &str| ChangeError::Value {
         field,
         expected: expected.to_owned(),
@@ -347,7 +349,7 @@ fn keep_last_of_each_name(items: &mut Vec<LayerItem>) {
     items.retain(|_| is_last.pop().unwrap_or(true));
 }
 
-/// The beginning of a value, for an error.
+/// Returns the beginning of a value, for an error.
 fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 60;
     let start: String = text.chars().take(MAX_CHARS).collect();

@@ -1,4 +1,4 @@
-//! Items as elements of the document, and the elements around them.
+//! Writes the items of fields as XML elements, and the elements around them.
 
 use crate::xml::{escape_attribute, escape_text, needs_marking};
 use crate::{Attribute, Field, LayerItem};
@@ -6,9 +6,12 @@ use crate::{Attribute, Field, LayerItem};
 /// The element of the whole document.
 pub const ROOT: &str = "context";
 
-/// Returns the line of an item, the `index`-th of its field counted from zero; `is_condensed` if its text is shorter than it was.
+/// Returns the line of the document with an item, the `index`-th of its field counted from zero.
+///
+/// `is_condensed` says whether the text of the item was shortened.
 pub fn line(field: Field, index: usize, item: &LayerItem, is_condensed: bool) -> String {
     let element = field.element();
+    // Marked elements have one more level of escapes, for characters that XML cannot represent.
     let mut texts = item.attributes.values().chain([&item.text]);
     let is_marked = texts.any(|text| needs_marking(text));
     let text = |text: &str| escape_text(text, is_marked);
@@ -45,12 +48,12 @@ pub fn line(field: Field, index: usize, item: &LayerItem, is_condensed: bool) ->
     out
 }
 
-/// Returns the elements around the items of a field, outermost first, the document's own left out.
+/// Returns the elements around the items of a field, outermost first, without [`ROOT`].
 pub fn containers(field: Field) -> impl Iterator<Item = &'static str> {
     std::iter::once(field.layer().element()).chain(field.wrappers().iter().copied())
 }
 
-/// Writes a document of the lines of fields, which are in order; none if there are none.
+/// Assembles the document from the lines of items, which are in the order of [`Field`]; none if there are no lines.
 pub fn document<'a>(lines: impl Iterator<Item = (Field, &'a str)>) -> Option<String> {
     let mut out = String::new();
     let mut open: Vec<&str> = Vec::new();
@@ -68,6 +71,7 @@ pub fn document<'a>(lines: impl Iterator<Item = (Field, &'a str)>) -> Option<Str
     (!out.is_empty()).then_some(out)
 }
 
+/// Closes the innermost open elements until `keep` are left.
 fn close(out: &mut String, open: &mut Vec<&str>, keep: usize) {
     while open.len() > keep
         && let Some(element) = open.pop()
@@ -76,12 +80,12 @@ fn close(out: &mut String, open: &mut Vec<&str>, keep: usize) {
     }
 }
 
-/// The line that opens an element.
+/// Returns the line that opens an element.
 pub fn opening(element: &str) -> String {
     format!("<{element}>\n")
 }
 
-/// The line that closes an element.
+/// Returns the line that closes an element.
 pub fn closing(element: &str) -> String {
     format!("</{element}>\n")
 }

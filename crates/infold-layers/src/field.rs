@@ -2,8 +2,8 @@
 
 use crate::{Attribute, DocumentPart};
 
-/// A layer of the state. The higher its number, the more often it changes, so that the document begins with what a
-/// provider's prompt cache can keep.
+/// A layer of the state. The higher its number, the more often it changes: so the beginning of the document seldom
+/// changes, and stays in a provider's prompt cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
     /// L0: permanent rules.
@@ -87,7 +87,7 @@ pub enum Field {
     Draft,
 }
 
-/// The properties of one field.
+/// The properties of one field: a row of the table of fields.
 struct Row {
     field: Field,
     /// The full name, which begins with the layer.

@@ -10,7 +10,7 @@
 //! state.apply(&goal, Author::Person)?;
 //! let fact = Change::Add(Field::Facts, LayerItem::new("the users table has 40 million rows"));
 //! state.apply(&fact, Author::Model)?;
-//! // A model may add facts, but not change what it was asked for.
+//! // A model may add facts, but not change its goal.
 //! assert!(state.apply(&goal, Author::Model).is_err());
 //!
 //! let built = build(&state, &BuildRequest::new(1_000))?;

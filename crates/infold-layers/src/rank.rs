@@ -2,7 +2,7 @@
 
 use crate::{Attribute, BuildRequest, Field, LayerItem};
 
-/// An observation is recent for so many milliseconds.
+/// An observation counts as recent for this long.
 const RECENT_MILLIS: u64 = 60_000;
 
 /// The sort key of an item within its part, the greatest first: its priority, whether it is the only one of its field,

@@ -19,22 +19,22 @@ pub struct LayerState {
 }
 
 impl LayerState {
-    /// The items of a field, in order; a text is one item.
+    /// Returns the items of a field, in order; a text is one item.
     pub fn items(&self, field: Field) -> &[LayerItem] {
         self.fields.get(&field).map_or(&[], Vec::as_slice)
     }
 
-    /// The text of a field that holds one.
+    /// Returns the text of a field; of a list, that of its first item.
     pub fn text(&self, field: Field) -> Option<&str> {
         self.items(field).first().map(|item| item.text.as_str())
     }
 
-    /// Says whether the permissions were set, to none: that is less than those of the configuration.
+    /// Says whether the permissions were set to an empty list, which overrides those of the configuration.
     pub fn grants_nothing(&self) -> bool {
         self.grants_nothing
     }
 
-    /// Says whether no field holds anything.
+    /// Says whether no field has items.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
@@ -67,7 +67,7 @@ impl LayerState {
         self.fields.entry(field).or_default()
     }
 
-    /// Drops fields that hold nothing any more.
+    /// Drops fields without items.
     pub(crate) fn tidy(&mut self) {
         self.fields.retain(|_, items| !items.is_empty());
     }

@@ -1,4 +1,4 @@
-//! How far a step of a plan is.
+//! The statuses of the steps of a plan, by their usual and other names.
 
 /// The statuses of a step.
 pub const STATUSES: [&str; 5] = [
@@ -25,14 +25,14 @@ const OTHER_NAMES: [(&str, &str); 12] = [
     ("skipped", "cancelled"),
 ];
 
-/// Returns the status that a name means: `done` means `completed`. None if it means none.
+/// Returns the usual name of a status: `done` means `completed`. None if the name is unknown.
 pub fn step_status(name: &str) -> Option<&'static str> {
     let same = STATUSES.into_iter().find(|status| *status == name);
     let other = || OTHER_NAMES.iter().find(|(other, _)| *other == name);
     same.or_else(|| other().map(|(_, status)| *status))
 }
 
-/// All names of statuses that [`step_status`] knows.
+/// Returns all names of statuses that [`step_status`] knows.
 pub fn status_names() -> impl Iterator<Item = &'static str> {
     let others = OTHER_NAMES.iter().map(|(other, _)| *other);
     STATUSES.into_iter().chain(others)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// Says whether a text has characters that no XML 1.0 document can hold, however they are written.
 ///
-/// In an element with such a text all texts are escaped once more, and it says so with `escaped="true"`.
+/// An element with such a text is marked with `escaped="true"`, and all its texts are escaped once more.
 pub fn needs_marking(text: &str) -> bool {
     text.contains(is_impossible)
 }
@@ -18,7 +18,7 @@ pub fn escape_text(text: &str, is_marked: bool) -> String {
         '<' => out.push_str("&lt;"),
         // Only `]]>` must be escaped, but a reader that looks for it should not have to.
         '>' => out.push_str("&gt;"),
-        // A bare one would be read as a line feed.
+        // XML parsers read an unescaped carriage return as a line feed.
         '\r' => out.push_str("&#13;"),
         c => out.push(c),
     })
@@ -38,7 +38,7 @@ pub fn escape_attribute(text: &str, is_marked: bool) -> String {
     })
 }
 
-/// Resolves the escapes of a text of which an element said `escaped="true"`.
+/// Resolves the escapes in a text of an element with `escaped="true"`.
 pub fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Sizes and budgets: how much a view weighs, and how much it may weigh.
+//! Sizes and budgets: how large a view is, and how large it may become.
 
 use crate::Sums;
 
@@ -13,7 +13,7 @@ pub struct Size {
 
 /// How much of a model's window a view may fill, and when it is time to fold.
 ///
-/// Invariant: `allow` is more than nothing, so there is always room for a question.
+/// Invariant: `allow` is not zero, so there is always room for a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
     window: u64,
@@ -36,14 +36,13 @@ pub struct Limits {
     pub max_tokens: Option<u64>,
     /// The most tokens of any reply of the model.
     pub output: Option<u64>,
-    /// The percentage of the window from which to fold; without one, folds are made only when the window is
-    /// full.
+    /// The percentage of the window at which folding starts; without one, folds are made only when the window is full.
     pub threshold: Option<f64>,
-    /// How many bytes a request may have.
+    /// The most bytes of a request.
     pub bytes: Option<u64>,
 }
 
-/// A window in which nothing can be asked.
+/// A window that is too small for any question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a window of {window} tokens leaves no room: a tenth of it is held back, and {reserve} are reserved for the reply"
@@ -69,7 +68,7 @@ pub enum Due {
 }
 
 impl Due {
-    /// Its name in events and for scripts.
+    /// Returns its name in events and for scripts.
     pub fn name(self) -> &'static str {
         match self {
             Due::Threshold => "threshold",
@@ -84,16 +83,18 @@ impl Due {
 const TARGET_SHARE: f64 = 0.6;
 
 /// The number of tokens expected of a reply when no limit is given.
-const REPLY: u64 = 8192;
+const DEFAULT_REPLY_TOKENS: u64 = 8192;
 
 impl Budget {
-    /// Works out a budget.
+    /// Computes a budget.
     pub fn new(limits: Limits) -> Result<Budget, NoRoom> {
         let window = limits.window;
         let reserve = limits.max_tokens.filter(|asked| *asked > 0);
         let reserve = reserve.unwrap_or_else(|| {
             let output = limits.output.filter(|output| *output > 0);
-            REPLY.min(output.unwrap_or(REPLY)).min(window / 4)
+            DEFAULT_REPLY_TOKENS
+                .min(output.unwrap_or(DEFAULT_REPLY_TOKENS))
+                .min(window / 4)
         });
         let allow = share(window, 0.9).saturating_sub(reserve);
         if allow == 0 {
@@ -110,8 +111,8 @@ impl Budget {
         })
     }
 
-    /// The same budget with so many tokens that no fold can free: threshold and target are then
-    /// shares of the room above them, so that a pass always frees a useful share of it.
+    /// Returns the same budget with `fixed` tokens that no fold can free. Threshold and target are then shares of the
+    /// room above them, so that a pass always frees a useful share of it.
     pub fn above(self, fixed: u64) -> Budget {
         let fixed = fixed.min(self.allow);
         Budget { fixed, ..self }

@@ -19,11 +19,11 @@ pub enum Event {
     Pin(Pin),
     /// A pin is taken away.
     Unpin(Pinned),
-    /// An excerpt of a hidden message is shown at the end of the last one, so that the view only grows.
+    /// An excerpt of a hidden message is shown at the end of the last message, so that the view only grows.
     Recall(Recall),
     /// The layered state of the task changes; the text of the change is in the log.
     State {
-        /// A person changed it: `undo` takes it back.
+        /// Whether a person made the change: then `undo` takes it back.
         is_step: bool,
     },
     /// An event that does not change the view: the origin of the log, usage, tool records, status.
@@ -39,7 +39,7 @@ pub struct Fold {
     pub tokens: u64,
 }
 
-/// The extent of a fold.
+/// What a fold hides: rounds, or one part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hides {
     /// The visible rounds and stand-ins of a span, each whole.
@@ -48,7 +48,7 @@ pub enum Hides {
     Part {
         /// The message.
         seq: Seq,
-        /// Which of its parts, counted from zero.
+        /// The index of the part in the message, counted from zero.
         part: u32,
         /// Tokens of that part.
         tokens: u64,
@@ -64,21 +64,21 @@ pub enum Cause {
     Window,
 }
 
-/// An excerpt of a hidden message, look-ups that a reply was made with, or a text of the layered state; their
-/// texts are in the log.
+/// A text that views add to a message: an excerpt of a hidden message, the look-ups that were made for a reply, or a
+/// text of the layered state. The text itself is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recall {
-    /// The message at whose end it is shown; of look-ups, the last message of the reply.
+    /// The message at whose end it is shown; for look-ups, the last message of the reply.
     pub at: Seq,
-    /// The hidden message that it quotes; none of look-ups, which are shown as long as their reply is; of a text that quotes
-    /// no message the one at whose end it is shown.
+    /// The hidden message that an excerpt quotes. None for look-ups, which are shown as long as their reply is. For a
+    /// text of the layered state, which quotes no message, it equals `at`.
     pub source: Option<Seq>,
     /// Tokens that it adds.
     pub tokens: u64,
 }
 
 impl Recall {
-    /// The hidden message that it quotes, if it quotes one.
+    /// Returns the hidden message that it quotes, if it quotes one.
     pub fn quoted(&self) -> Option<Seq> {
         self.source.filter(|source| *source != self.at)
     }
@@ -132,10 +132,10 @@ pub struct Mark {
     pub after: u64,
     /// When it happened, in milliseconds since 1970.
     pub time: u64,
-    /// The newest step not yet undone, once it happened.
+    /// The newest step not yet undone, after this event.
     pub step: Option<EventId>,
-    /// The newest undo not yet redone, once it happened.
+    /// The newest undo not yet redone, after this event.
     pub undone: Option<EventId>,
-    /// Whether it is a rewind: undoing it hides the messages since.
+    /// Whether it is a rewind. Undoing a rewind also hides the messages since.
     pub rewinds: bool,
 }

@@ -11,7 +11,7 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Finds the floor of what is shown. The time is proportional to the number of runs, not of messages.
+    /// Finds the floor of a view. The time is proportional to the number of runs, not of messages.
     pub fn of<P: Past>(shown: &Shown, past: &P) -> Result<Floor, P::Error> {
         let path = shown.path();
         let mut seqs = Vec::new();

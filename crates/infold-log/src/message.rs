@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::{Heard, Seq};
+use crate::{RoundPlacement, Seq};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Instructions (`system`, or OpenAI's newer `developer`).
@@ -18,7 +18,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its name on the wires.
+    /// Returns its name on the wires.
     pub fn wire_name(self) -> &'static str {
         match self {
             Role::System => "system",
@@ -121,7 +121,7 @@ pub struct Record {
     pub waiting: u32,
     /// Whether it has a result without a call, or one that is late.
     pub late: bool,
-    /// Whether it starts a round while the one before still waits, which is interrupted by it.
+    /// Whether it starts a round while the one before still waits for results, and so interrupts that one.
     pub cuts: bool,
     /// Whether it has no content that a provider would accept.
     pub empty: bool,
@@ -146,7 +146,7 @@ pub struct Sums {
     pub requests: u64,
     /// Outputs of the model, however many items each has.
     pub replies: u64,
-    /// Messages that cannot be shown, or followed, byte for byte (late, cutting or empty).
+    /// Messages after which a round cannot be shown byte for byte: late or empty ones, or ones that interrupt a round.
     pub odd: u64,
     /// Messages that are tied to an earlier round.
     pub ties: u64,
@@ -154,20 +154,20 @@ pub struct Sums {
 
 impl Record {
     /// Makes the record of the message that follows one with these sums.
-    pub fn following(before: Sums, facts: &Facts, heard: Heard, time: u64) -> Record {
-        let odd = heard.late || heard.cuts || facts.empty;
+    pub fn following(before: Sums, facts: &Facts, placement: RoundPlacement, time: u64) -> Record {
+        let odd = placement.late || placement.cuts || facts.empty;
         let request = facts.is_request();
-        let reply = facts.role == Role::Assistant && !heard.goes_on;
+        let reply = facts.role == Role::Assistant && !placement.continues_output;
         Record {
             role: facts.role,
-            round: heard.round,
-            tied: heard.tied,
-            waiting: heard.waiting,
-            late: heard.late,
-            cuts: heard.cuts,
+            round: placement.round,
+            tied: placement.tied,
+            waiting: placement.waiting,
+            late: placement.late,
+            cuts: placement.cuts,
             empty: facts.empty,
             item: facts.item,
-            unended: heard.unended,
+            unended: placement.unended,
             time,
             sums: Sums {
                 tokens: before.tokens + facts.tokens,
@@ -175,7 +175,7 @@ impl Record {
                 requests: before.requests + u64::from(request),
                 replies: before.replies + u64::from(reply),
                 odd: before.odd + u64::from(odd),
-                ties: before.ties + u64::from(heard.is_tied),
+                ties: before.ties + u64::from(placement.is_tied),
             },
         }
     }

@@ -30,7 +30,8 @@ pub trait Past {
 pub struct Memory {
     state: State,
     rounds: Rounds,
-    heard: Vec<Rounds>,
+    /// The state of `rounds` after each message.
+    rounds_after: Vec<Rounds>,
     /// The ids that each message holds.
     ids: Vec<Vec<String>>,
     records: Vec<Record>,
@@ -43,20 +44,20 @@ impl Memory {
     pub fn message(&mut self, facts: &Facts, time: u64) -> Seq {
         let seq = self.state.next_seq();
         let tied = self.tied(seq, facts);
-        let heard = self.rounds.hear(seq, facts, tied);
+        let placement = self.rounds.add(seq, facts, tied);
         let sums = self
             .records
             .last()
             .map_or(Sums::default(), |last| last.sums);
         self.records
-            .push(Record::following(sums, facts, heard, time));
-        self.heard.push(self.rounds.clone());
+            .push(Record::following(sums, facts, placement, time));
+        self.rounds_after.push(self.rounds.clone());
         self.ids.push(ids_of(facts));
         self.state.message(seq);
         seq
     }
 
-    /// The earlier round that the next message is tied to.
+    /// Returns the earlier round that the next message is tied to.
     fn tied(&self, seq: Seq, facts: &Facts) -> Option<Seq> {
         let wanted = self.rounds.unresolved(facts);
         let follows = goes_with_previous(facts);
@@ -90,7 +91,7 @@ impl Memory {
         let id = state.last_event().expect("an event was just applied");
         if !matches!(event, Event::Fact | Event::State { .. }) {
             self.rounds = match state.shown().open_end() {
-                Some(seq) => self.heard[seq.get() as usize - 1].clone(),
+                Some(seq) => self.rounds_after[seq.get() as usize - 1].clone(),
                 None => Rounds::default(),
             };
             // Undoing a rewind hides the messages since, so an output may continue after one.
@@ -104,7 +105,7 @@ impl Memory {
         id
     }
 
-    /// The state after the last entry.
+    /// Returns the state after the last entry.
     pub fn state(&self) -> &State {
         &self.state
     }

@@ -45,7 +45,8 @@ impl FloorSize {
         }
         size.notes.tokens = shown.notes().map(|(_, tokens)| tokens).sum();
         let mut kept: BTreeMap<Seq, Vec<Seq>> = BTreeMap::new();
-        for round in pinned_rounds(shown, past)? {
+        let pinned = pinned_rounds(shown, past)?;
+        for &round in &pinned {
             kept.insert(round, round_members(round, path.iter().copied(), past)?);
         }
         // The end of the view may be folded. Its last round then counts, too: it may still continue.
@@ -70,9 +71,12 @@ impl FloorSize {
             for seq in members {
                 if !floor.holds(seq) {
                     let mut whole = weigh(Span::one(seq), past)?;
-                    for (_, _, mask) in shown.masks(Span::one(seq)) {
+                    // Pinned rounds are shown without masks.
+                    let is_pinned = pinned.contains(&past.record(seq)?.round);
+                    let masks = shown.masks(Span::one(seq)).filter(|_| !is_pinned);
+                    for (_, _, mask) in masks {
                         whole.tokens = whole.tokens.saturating_sub(mask.hides) + mask.tokens;
-                        // The records do not tell how many bytes a mask leaves: zero is a safe lower bound.
+                        // The records do not contain the bytes that a mask leaves: zero is a safe lower bound.
                         whole.bytes = 0;
                     }
                     for (_, recall) in shown.recalls(Span::one(seq)) {
@@ -163,9 +167,10 @@ pub enum Keep {
     Messages(u64),
     /// A number of rounds.
     Rounds(u64),
-    /// A share of the visible bytes. What stays starts at a request; it is only the last round if the share has none.
+    /// A share of the visible bytes. The part that stays starts at a request; it is only the last round if there is no
+    /// request in that share.
     Share(f64),
-    /// A number of tokens; and a minimum of messages, which stay even if they have up to twice as many tokens.
+    /// A number of tokens, and a minimum of messages, which stay even if they have up to twice as many tokens.
     Tokens(u64, u64),
 }
 
@@ -187,10 +192,10 @@ pub fn tail<P: Past>(
     };
     let mut kept = Size::default();
     let (mut messages, mut rounds) = (0, 0);
-    visit_rounds_backwards(state, past, |round| {
+    visit_units_backwards(state, past, |unit| {
         let with = Size {
-            tokens: kept.tokens + round.size.tokens,
-            bytes: kept.bytes + round.size.bytes,
+            tokens: kept.tokens + unit.size.tokens,
+            bytes: kept.bytes + unit.size.bytes,
         };
         let wanted = match keep {
             Keep::Messages(count) => messages < count,
@@ -204,11 +209,11 @@ pub fn tail<P: Past>(
             return false;
         }
         kept = with;
-        messages += round.messages;
+        messages += unit.messages;
         rounds += 1;
-        tail = Some(round.start);
-        if round.request {
-            request = Some(round.start);
+        tail = Some(unit.start);
+        if unit.is_request {
+            request = Some(unit.start);
         }
         true
     })?;
@@ -238,21 +243,21 @@ fn shown_bytes<P: Past>(state: &State, past: &P) -> Result<u64, P::Error> {
     Ok(bytes)
 }
 
-/// A visible round, or several that are tied together and so stay or go together.
-struct Round {
+/// A visible round, or several that are tied to each other and so are folded together.
+struct Unit {
     start: Seq,
     size: Size,
     messages: u64,
     /// Whether it is a single message that is a request of the user.
-    request: bool,
+    is_request: bool,
 }
 
-/// Visits the rounds at the end of the view, the last one first, up to the newest fold or until the visitor
-/// returns `false`.
-fn visit_rounds_backwards<P: Past>(
+/// Visits the rounds at the end of the view, those that are tied together at once, the last one first: up to the newest
+/// fold, or until the visitor returns `false`.
+fn visit_units_backwards<P: Past>(
     state: &State,
     past: &P,
-    mut visit: impl FnMut(Round) -> bool,
+    mut visit: impl FnMut(Unit) -> bool,
 ) -> Result<(), P::Error> {
     // The size and number of the messages read since the last visit. They wait for an earlier message of their round, which
     // lies in another run if a rewind hid messages in its middle, or for the round that they are tied to.
@@ -284,12 +289,12 @@ fn visit_rounds_backwards<P: Past>(
             }
             (start, tied) = (None, None);
             let (size, messages) = std::mem::take(&mut later);
-            let request = messages == 1 && after.requests > before.requests;
-            if !visit(Round {
+            let is_request = messages == 1 && after.requests > before.requests;
+            if !visit(Unit {
                 start: round,
                 size,
                 messages,
-                request,
+                is_request,
             }) {
                 return Ok(());
             }
@@ -297,11 +302,11 @@ fn visit_rounds_backwards<P: Past>(
     }
     // A fold hides the rounds that the remaining ones are tied to.
     if let (Some(start), (size, messages)) = (start, later) {
-        visit(Round {
+        visit(Unit {
             start,
             size,
             messages,
-            request: false,
+            is_request: false,
         });
     }
     Ok(())
@@ -444,10 +449,10 @@ pub fn choose(parts: &[Maskable], masking: Masking) -> Vec<Maskable> {
     let mut gained = Size::default();
     let mut chosen = Vec::new();
     for part in repeats.into_iter().rev().chain(old.into_iter().rev()) {
-        let short = gained.tokens < masking.need.tokens;
-        let large = gained.bytes < masking.need.bytes;
-        let worth = part.size.tokens > 2 * masking.stub || part.image && large;
-        if worth && (short || large) {
+        let needs_tokens = gained.tokens < masking.need.tokens;
+        let needs_bytes = gained.bytes < masking.need.bytes;
+        let is_worth_it = part.size.tokens > 2 * masking.stub || part.image && needs_bytes;
+        if is_worth_it && (needs_tokens || needs_bytes) {
             gained.tokens += part.size.tokens.saturating_sub(masking.stub);
             gained.bytes += part.size.bytes;
             chosen.push(part);
@@ -457,7 +462,7 @@ pub fn choose(parts: &[Maskable], masking: Masking) -> Vec<Maskable> {
     chosen
 }
 
-/// Says whether a step was undone: it is then not among the steps in force, which form a chain from the newest back.
+/// Says whether a step was undone. The steps in force form a chain from the newest back; an undone step is not in it.
 pub fn is_undone<P: Past>(state: &State, step: EventId, past: &P) -> Result<bool, P::Error> {
     let mut at = state.step();
     while let Some(found) = at.filter(|found| *found >= step) {

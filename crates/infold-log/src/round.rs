@@ -6,17 +6,14 @@ use crate::{Call, Facts, Link, LinkKind, Role, Seq};
 
 /// Sorts messages into rounds as they come, pairing tool results with calls.
 ///
-/// An *exchange* is one output and, if it calls tools, the results that answer it. On most
-/// wires an output is one message; where it comes as items, those that follow each other
-/// are one, and an item behind a result or a step begins the next: a step before it may
-/// have folded, or may yet again fold, what it would belong to. An exchange stays open while calls
-/// wait; any message that is neither a tool result nor an item of the same output closes
-/// it. A result that answers no waiting call is *late*: it joins the open exchange, if there
-/// is one, and is shown as text.
+/// An *exchange* is one output and, if it calls tools, the results that answer it. On most wires an output is one
+/// message. Where it comes as items, adjacent items are one output. An item after a result or a step begins the next
+/// output, because the step may have folded the earlier items, or may fold them again when it is redone. An exchange
+/// stays open while calls wait; any message that is neither a tool result nor an item of the same output closes it. A
+/// result that answers no waiting call is *late*: it joins the open exchange, if there is one, and is shown as text.
 ///
-/// A round is one exchange, or several if the provider's own tools tie them together: a use that
-/// has not ended keeps its round open until its end comes, or a request of the user's, which
-/// abandons it.
+/// A round is one exchange, or several if the provider's own tools tie them together: a use that has not ended keeps
+/// its round open until it ends or the user makes a request, which abandons it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rounds {
     round: Option<Seq>,
@@ -33,38 +30,43 @@ pub struct Rounds {
 /// The most uses that may be open at once; the oldest are dropped first.
 const MAX_OPEN_USES: usize = 256;
 
-/// Where a message belongs.
+/// The round that a message belongs to, and how the message changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct RoundPlacement {
     /// The first message of its round.
     pub round: Seq,
     /// The first message of the earliest round that its round is tied to so far.
     pub tied: Seq,
     /// Calls of its exchange that still wait.
     pub waiting: u32,
-    /// At least one of its results answers nothing that waits.
+    /// Whether at least one of its results answers no waiting call.
     pub late: bool,
     /// Whether it closed an exchange that still waited.
     pub cuts: bool,
     /// Whether it continues the output of the message before.
-    pub goes_on: bool,
+    pub continues_output: bool,
     /// Whether it begins an exchange.
     pub starts: bool,
-    /// A use of its round has not ended.
+    /// Whether a use of its round has not ended.
     pub unended: bool,
     /// Whether it is tied to an earlier round itself.
     pub is_tied: bool,
 }
 
 impl Rounds {
-    /// Takes the next message and says where it belongs. `tied` is the earlier round that one of its
-    /// [unresolved ids](Rounds::unresolved) was found in.
-    pub fn hear(&mut self, seq: Seq, facts: &Facts, tied: Option<Seq>) -> Heard {
+    /// Adds the next message, and returns its round. `tied` is the earlier round in which one of its
+    /// [unresolved ids](Rounds::unresolved) was found.
+    pub fn add(&mut self, seq: Seq, facts: &Facts, tied: Option<Seq>) -> RoundPlacement {
         self.pair(seq, facts, tied).0
     }
 
-    /// As [`Rounds::hear`], and says for each result whether it answers a waiting call.
-    pub fn pair(&mut self, seq: Seq, facts: &Facts, tied: Option<Seq>) -> (Heard, Vec<bool>) {
+    /// Like [`Rounds::add`]; also returns for each result whether it answers a waiting call.
+    pub fn pair(
+        &mut self,
+        seq: Seq,
+        facts: &Facts,
+        tied: Option<Seq>,
+    ) -> (RoundPlacement, Vec<bool>) {
         let results = is_results(facts);
         let output = self.round.filter(|_| self.output && facts.item);
         // The result of a provider's tool is part of the output that used it.
@@ -96,18 +98,18 @@ impl Rounds {
         for link in &facts.links {
             self.follow(link, facts.role);
         }
-        let heard = Heard {
+        let placement = RoundPlacement {
             round,
             tied: self.tied.map_or(round, |tied| tied.min(round)),
             waiting: u32::try_from(self.waiting.len()).unwrap_or(u32::MAX),
             late: paired.contains(&false),
             cuts,
-            goes_on: output.is_some(),
+            continues_output: output.is_some(),
             starts: exchange.is_none(),
             unended: !self.uses.is_empty(),
             is_tied: tied.is_some_and(|tied| tied < round),
         };
-        (heard, paired)
+        (placement, paired)
     }
 
     /// Says whether a message closes the open exchange although calls of it still wait.
@@ -115,7 +117,7 @@ impl Rounds {
         self.round.is_some() && !self.waiting.is_empty() && self.exchange_of(facts).is_none()
     }
 
-    /// The open exchange, if a message belongs to it.
+    /// Returns the round of the open exchange, if a message belongs to that exchange.
     fn exchange_of(&self, facts: &Facts) -> Option<Seq> {
         let goes_on = self.output && facts.item;
         let is_awaited = !self.waiting.is_empty();
@@ -144,12 +146,12 @@ impl Rounds {
         unresolved
     }
 
-    /// A step was taken: an item that comes now belongs to another round, unless this one has yet to end.
+    /// Ends the current output because of a step: the next item begins another round, unless a use keeps this one open.
     pub fn end_output(&mut self) {
         self.output &= !self.uses.is_empty();
     }
 
-    /// The calls that wait for a result now.
+    /// Returns the calls that wait for a result now.
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = &Call> {
         self.waiting.iter()
     }
@@ -227,8 +229,13 @@ mod tests {
         let mut seq = Seq::FIRST;
         let mut out = Vec::new();
         for facts in messages {
-            let heard = rounds.hear(seq, facts, None);
-            out.push((heard.round.get(), heard.waiting, heard.late, heard.cuts));
+            let placement = rounds.add(seq, facts, None);
+            out.push((
+                placement.round.get(),
+                placement.waiting,
+                placement.late,
+                placement.cuts,
+            ));
             seq = seq.next();
         }
         out
@@ -296,11 +303,11 @@ mod tests {
             ..message(Role::Assistant, &[], &[])
         };
         let mut rounds = Rounds::default();
-        rounds.hear(Seq::FIRST, &item, None);
+        rounds.add(Seq::FIRST, &item, None);
         rounds.end_output();
         let second = Seq::FIRST.next();
-        assert_eq!(rounds.hear(second, &item, None).round, second);
-        assert_eq!(rounds.hear(second.next(), &item, None).round, second);
+        assert_eq!(rounds.add(second, &item, None).round, second);
+        assert_eq!(rounds.add(second.next(), &item, None).round, second);
     }
 
     #[test]
@@ -339,12 +346,12 @@ mod tests {
             call(Some("2"), Some("write")),
             call(Some("3"), Some("read")),
         ];
-        rounds.hear(Seq::FIRST, &asks, None);
+        rounds.add(Seq::FIRST, &asks, None);
         for (name, left) in [(Some("write"), 2), (Some("read"), 1), (None, 0)] {
             let mut result = message(Role::Tool, &[], &[]);
             result.answers = vec![call(None, name)];
-            let heard = rounds.hear(Seq::FIRST.next(), &result, None);
-            assert_eq!((heard.waiting, heard.late), (left, false));
+            let placement = rounds.add(Seq::FIRST.next(), &result, None);
+            assert_eq!((placement.waiting, placement.late), (left, false));
         }
     }
 
@@ -420,7 +427,7 @@ mod tests {
     fn what_no_open_use_explains_is_looked_for() {
         use LinkKind::{Ends, Mentions, Opens};
         let mut rounds = Rounds::default();
-        rounds.hear(Seq::FIRST, &linked(Role::Assistant, &[(Opens, "s")]), None);
+        rounds.add(Seq::FIRST, &linked(Role::Assistant, &[(Opens, "s")]), None);
         let next = linked(
             Role::Assistant,
             &[

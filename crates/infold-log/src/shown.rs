@@ -1,4 +1,4 @@
-//! Which messages are shown at one point of a log, and under which folds.
+//! The messages that are shown at one point of a log, and the folds over the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,8 +7,9 @@ use crate::{Cause, EventId, Recall, Seq, Span};
 
 /// The visible part of a log at one point: its messages, and the folds over them.
 ///
-/// Its size is that of the runs of seqs, not of the messages. Items are in order and disjoint. With each fold replaced
-/// by the messages that it covers, they are the path: the messages of this branch, in the order they were appended.
+/// It takes memory for runs of consecutive seqs, not for each message. Items are in order and disjoint. With each fold
+/// replaced by the messages that it covers, the items are the *path*: the messages of this branch, in the order in
+/// which they were appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     pub(crate) items: Vec<Item>,
@@ -33,7 +34,7 @@ pub struct StateChanges {
 }
 
 impl StateChanges {
-    /// Returns these changes without `step`, if there is one; `before` was in force before it.
+    /// Returns these changes without the change `step`, if there is one; `before` are those in force before `step`.
     pub(crate) fn without(&self, step: Option<EventId>, before: StateChanges) -> StateChanges {
         match step {
             Some(step) if self.last == Some(step) => before,
@@ -61,7 +62,7 @@ pub enum Item {
 pub struct Folded {
     /// The event that made it.
     pub id: EventId,
-    /// Why.
+    /// Why it was made.
     pub cause: Cause,
     /// Tokens of its stand-in.
     pub tokens: u64,
@@ -81,12 +82,12 @@ pub struct Mask {
     pub tokens: u64,
 }
 
-/// Where a message is.
+/// Where a message is with respect to folds and branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// No fold covers it.
+    /// On this branch, and not covered by a fold.
     Open,
-    /// A fold covers it; this is the outermost one.
+    /// Covered by a fold; this is the outermost one.
     Under(EventId),
     /// On another branch: a rewind hid it.
     Elsewhere,
@@ -146,7 +147,7 @@ impl Shown {
             .map(|((seq, part), mask)| (*seq, *part, *mask))
     }
 
-    /// Returns the number of entries of all collections: the size of a snapshot of it.
+    /// Returns the number of entries of all collections, by which the size of a snapshot is estimated.
     pub fn nodes(&self) -> u64 {
         let item = |item: &Item| match item {
             Item::Run(_) => 1,

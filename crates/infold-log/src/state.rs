@@ -32,12 +32,12 @@ impl State {
         &self.shown
     }
 
-    /// The newest step that was not undone.
+    /// Returns the newest step that was not undone.
     pub fn step(&self) -> Option<EventId> {
         self.step
     }
 
-    /// The newest undo that can be redone. A message appended since makes it final.
+    /// Returns the newest undo that can be redone; none if a message was appended since.
     pub fn undone<P: Past>(&self, past: &P) -> Result<Option<EventId>, P::Error> {
         let Some(undo) = self.undone else {
             return Ok(None);
@@ -46,22 +46,22 @@ impl State {
         Ok(Some(undo).filter(|_| mark.after == self.at.seq))
     }
 
-    /// The seq of the message appended next.
+    /// Returns the seq of the next message.
     pub fn next_seq(&self) -> Seq {
         Seq::new(self.at.seq + 1).expect("one more than a count is not zero")
     }
 
-    /// The last message appended.
+    /// Returns the last appended message.
     pub fn last_seq(&self) -> Option<Seq> {
         Seq::new(self.at.seq)
     }
 
-    /// The id of the event appended next.
+    /// Returns the id of the next event.
     pub fn next_event(&self) -> EventId {
         EventId::new(self.at.event + 1).expect("one more than a count is not zero")
     }
 
-    /// The last event appended.
+    /// Returns the last appended event.
     pub fn last_event(&self) -> Option<EventId> {
         EventId::new(self.at.event)
     }
@@ -81,8 +81,7 @@ impl State {
 
     /// Appends an event, part of the manage pass that began with `pass` or on its own.
     ///
-    /// Total: an event that makes no sense here (the planners never write one)
-    /// changes nothing.
+    /// An event that does not apply to this state changes nothing; the planners never write such an event.
     pub fn event<P: Past>(
         &mut self,
         event: &Event,
@@ -218,7 +217,7 @@ impl State {
     }
 }
 
-/// The point right before an event.
+/// Returns the point right before an event.
 pub fn before<P: Past>(event: EventId, past: &P) -> Result<Point, P::Error> {
     Ok(Point {
         seq: past.mark(event)?.after,

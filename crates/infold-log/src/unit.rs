@@ -6,22 +6,21 @@ use crate::floor::{first_above, sums_before};
 use crate::view::round_members;
 use crate::{EventId, Facts, Floor, Item, Past, Place, Role, Seq, Shown, Span};
 
-/// The number of visible messages that a tie reaches back at most, so that the look-up for one message stays
-/// bounded.
-const REACH: u64 = 256;
+/// A tie reaches back at most this many visible messages, so that the look-up for one message stays bounded.
+const MAX_TIE_MESSAGES: u64 = 256;
 
-/// A tie reaches back so many seqs, hidden branches included.
+/// A tie reaches back at most this many seqs, hidden branches included.
 const MAX_TIE_SEQS: u64 = u16::MAX as u64;
 
-/// An id in more messages than this does not mark a pair, but is constant.
+/// An id in more messages than this ties none of them: it is a constant, not the id of a pair.
 const MAX_MENTIONS: usize = 2;
 
-/// The messages that the next one may be tied to: the newest that are shown, as far as the newest fold.
+/// Returns the messages that the next one may be tied to: the newest visible ones after the newest fold.
 ///
 /// The floor is always shown, so that nothing needs to be tied to it.
 pub fn reach<P: Past>(shown: &Shown, past: &P) -> Result<Vec<Span>, P::Error> {
     let floor = Floor::of(shown, past)?;
-    let mut left = REACH;
+    let mut left = MAX_TIE_MESSAGES;
     let mut spans = Vec::new();
     for item in shown.items().iter().rev() {
         let Item::Run(run) = item else { break };
@@ -59,7 +58,7 @@ pub fn goes_with_previous(facts: &Facts) -> bool {
     facts.role == Role::System
 }
 
-/// The round that the message `seq` is tied to, given the messages within [`reach`] that hold one of
+/// Returns the round that the message `seq` is tied to. `holders` are the messages within [`reach`] that contain one of
 /// its unresolved ids, in order.
 pub fn tied_to<P: Past>(seq: Seq, holders: &[Seq], past: &P) -> Result<Option<Seq>, P::Error> {
     let Some(first) = holders.first().filter(|_| holders.len() <= MAX_MENTIONS) else {
@@ -79,11 +78,11 @@ pub(crate) fn widen<P: Past>(shown: &Shown, span: Span, past: &P) -> Result<Span
     let after = after + items[after..].iter().take_while(run).count();
     let around = items[first..after.max(first)].iter();
     let runs: Vec<Span> = around.map(Item::span).collect();
-    closed(span, &runs, past)
+    widen_along(span, &runs, past)
 }
 
-/// Returns a fold that hides messages to which a visible one is tied, if there is one: undoing a step may have
-/// put it over messages tied since.
+/// Returns a fold that hides messages to which a visible one is tied, if there is one. Undoing a step can restore such
+/// a fold: later messages may have been tied to those that it hides.
 pub fn torn<P: Past>(shown: &Shown, past: &P) -> Result<Option<EventId>, P::Error> {
     for item in shown.items() {
         let Item::Run(run) = item else { continue };
@@ -125,7 +124,7 @@ pub fn pinned_rounds<P: Past>(shown: &Shown, past: &P) -> Result<BTreeSet<Seq>, 
             continue;
         }
         let span = Span::new(round, seq).expect("a round starts no later than its messages");
-        let span = closed(span, &path, past)?;
+        let span = widen_along(span, &path, past)?;
         // A unit of one round is by far the most frequent.
         if span.from() < round || past.record(span.to())?.round != round {
             let members = path.iter().filter_map(|run| run.meet(span));
@@ -148,19 +147,19 @@ pub(crate) fn last_unit<P: Past>(shown: &Shown, past: &P) -> Result<Option<Seq>,
 }
 
 /// Widens a span until no tie crosses its ends, along the given runs.
-fn closed<P: Past>(span: Span, runs: &[Span], past: &P) -> Result<Span, P::Error> {
+fn widen_along<P: Past>(span: Span, runs: &[Span], past: &P) -> Result<Span, P::Error> {
     let Some(start) = runs.first().map(|run| run.from()) else {
         return Ok(span);
     };
     let mut span = span;
     loop {
         let mut from = span.from();
-        // Whatever reaches back beyond the start is not far behind it.
-        each_tied(span.from(), Some(span.to()), runs, past, |_, tied| {
+        // A message that is tied to one before the span is near the start of the span, because ties are short.
+        visit_tied(span.from(), Some(span.to()), runs, past, |_, tied| {
             from = from.min(tied.max(start));
         })?;
         let mut to = span.to();
-        each_tied(span.to().next(), None, runs, past, |seq, tied| {
+        visit_tied(span.to().next(), None, runs, past, |seq, tied| {
             if tied <= span.to() {
                 to = to.max(seq);
             }
@@ -178,15 +177,16 @@ fn closed<P: Past>(span: Span, runs: &[Span], past: &P) -> Result<Span, P::Error
     }
 }
 
-/// Visits the tied messages among the next ones from `from` on that lie within reach of it.
-fn each_tied<P: Past>(
+/// Visits the tied messages from `from` to `to` along the runs, and the rounds that they are tied to. Stops after
+/// [`MAX_TIE_MESSAGES`].
+fn visit_tied<P: Past>(
     from: Seq,
     to: Option<Seq>,
     runs: &[Span],
     past: &P,
     mut visit: impl FnMut(Seq, Seq),
 ) -> Result<(), P::Error> {
-    let mut left = REACH;
+    let mut left = MAX_TIE_MESSAGES;
     for run in runs {
         let end = to.map_or(run.to(), |to| to.min(run.to()));
         let mut rest = Span::new(from.max(run.from()), end);

@@ -51,7 +51,7 @@ pub enum Fault {
         /// The call that the result names.
         call: Call,
     },
-    /// A call that has no result although the conversation goes on.
+    /// A call without a result, although other messages follow.
     #[error("line {line}: the call {} before it has no result", call_name(.call))]
     Unanswered {
         /// The line that follows, counted from one.
@@ -105,14 +105,14 @@ pub struct Verdict {
 /// 5. Messages are in the order of the log, each once; late results follow their round.
 /// 6. The system prompt and the first request (the floor) are present.
 pub fn check(lines: impl IntoIterator<Item = Line>, floor: &Floor) -> Verdict {
-    let mut checker = Reading::new(floor);
+    let mut checker = ViewChecker::new(floor);
     lines.into_iter().for_each(|line| checker.read(&line));
     checker.verdict()
 }
 
-/// The state of a check in progress, for callers that do not have all lines in memory at once. [`check`] lists the rules.
+/// Checks a view line by line, for callers that do not have all lines in memory at once. [`check`] lists the rules.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct ViewChecker {
     /// The number of lines read.
     line: usize,
     /// Pairs tool results with calls. Its seqs are line numbers, because not every line is a message of the log.
@@ -128,12 +128,12 @@ pub struct Reading {
     faults: Vec<Fault>,
 }
 
-impl Reading {
+impl ViewChecker {
     /// Returns the state before the first line. `floor` are the messages that rule 6 requires.
-    pub fn new(floor: &Floor) -> Reading {
-        Reading {
+    pub fn new(floor: &Floor) -> ViewChecker {
+        ViewChecker {
             missing: floor.seqs().to_vec(),
-            ..Reading::default()
+            ..ViewChecker::default()
         }
     }
 
@@ -143,14 +143,14 @@ impl Reading {
         let line = self.line;
         match *source {
             Source::Late(seq) => {
-                self.late(seq);
+                self.check_late_order(seq);
                 let calls = facts.answers.iter().cloned();
                 self.faults
                     .extend(calls.map(|call| Fault::Orphan { line, call }));
             }
             Source::Message(seq) => {
                 let starts = self.pair(facts);
-                self.message(seq, starts);
+                self.check_order(seq, starts);
             }
             Source::StandIn | Source::Repair | Source::Lookup => {
                 self.pair(facts);
@@ -179,16 +179,16 @@ impl Reading {
         if self.rounds.is_cut_by(facts) {
             self.faults.extend(self.rounds.waiting().map(unanswered));
         }
-        let (heard, paired) = self.rounds.pair(number, facts, None);
+        let (placement, paired) = self.rounds.pair(number, facts, None);
         let answers = facts.answers.iter().zip(paired);
         let orphans = answers.filter(|(_, paired)| !paired).map(|(call, _)| call);
         self.faults
             .extend(orphans.cloned().map(|call| Fault::Orphan { line, call }));
-        heard.round == number
+        placement.round == number
     }
 
     /// Checks the order of a message of the log.
-    fn message(&mut self, seq: Seq, starts: bool) {
+    fn check_order(&mut self, seq: Seq, starts: bool) {
         if self.last.is_some_and(|last| seq <= last) {
             let line = self.line;
             self.faults.push(Fault::Disorder { line, seq });
@@ -201,7 +201,7 @@ impl Reading {
     }
 
     /// Checks the order of a late result. It follows its round, so messages with higher seqs may come before it.
-    fn late(&mut self, seq: Seq) {
+    fn check_late_order(&mut self, seq: Seq) {
         if self.late_after.is_some_and(|round| seq <= round) {
             let line = self.line;
             self.faults.push(Fault::Disorder { line, seq });

@@ -94,8 +94,8 @@ pub fn view_at<P: Past>(point: Point, past: &P) -> Result<View, P::Error> {
     View::of(&past.shown(point)?, past)
 }
 
-/// The approximate number of tokens of the result that an interrupted call is given.
-pub const INTERRUPTED: u64 = 28;
+/// The approximate number of tokens of the result that is made up for an interrupted call.
+pub const INTERRUPTED_TOKENS: u64 = 28;
 
 /// A view in progress.
 struct Layout<'a, P> {
@@ -135,7 +135,8 @@ impl<'a, P: Past> Layout<'a, P> {
         Ok(layout)
     }
 
-    /// Collects the visible rounds that cannot be sent byte for byte.
+    /// Collects the visible rounds that cannot be sent byte for byte: those with masks or recalls, and those that an
+    /// *odd* message belongs to or interrupts. A message is odd if it is late, is empty or interrupts a round.
     fn find_rewritten(&mut self, from: Seq) -> Result<(), P::Error> {
         let mut previous: Option<Seq> = None;
         for item in self.shown.items() {
@@ -176,8 +177,8 @@ impl<'a, P: Past> Layout<'a, P> {
         Ok(())
     }
 
-    /// Collects the round of a message that is late or empty, and the round that it interrupts. `previous` is the visible
-    /// message before it.
+    /// Collects the round of an odd message if the message is late or empty, and the round that it interrupts.
+    /// `previous` is the visible message before it.
     fn collect_odd(&mut self, odd: Seq, previous: Option<Seq>) -> Result<(), P::Error> {
         let record = self.past.record(odd)?;
         if record.late || record.empty {
@@ -198,7 +199,7 @@ impl<'a, P: Past> Layout<'a, P> {
         Ok(())
     }
 
-    /// Says whether no mask applies to a message: what is pinned or in the floor is always shown whole.
+    /// Says whether no mask applies to a message: pinned rounds and the floor are always shown whole.
     fn is_exempt(&self, seq: Seq, round: Seq) -> bool {
         self.pinned.contains(&round) || self.floor.holds(seq)
     }
@@ -216,7 +217,7 @@ impl<'a, P: Past> Layout<'a, P> {
                 .range(span.from()..=span.to())
                 .next()
                 .copied();
-            // A rewritten round that starts before the span was shown there, up to `done`.
+            // A rewritten round that starts before this span was shown with an earlier run; `done` is its last message.
             let verbatim = match start {
                 Some(start) => start.prev().and_then(|to| Span::new(span.from(), to)),
                 None => Some(span),
@@ -286,7 +287,7 @@ impl<'a, P: Past> Layout<'a, P> {
             let record = self.past.record(*seq)?;
             tokens += record.sums.tokens - sums_before(*seq, self.past)?.tokens;
             for (id, recall) in self.shown.recalls(Span::one(*seq)) {
-                // The quoted message is shown anyway, because it is pinned or in the floor.
+                // A quoted message that is pinned or in the floor is visible, so its excerpt is left out.
                 if let Some(source) = recall.quoted()
                     && self.is_exempt(source, self.past.record(source)?.round)
                 {
@@ -303,7 +304,7 @@ impl<'a, P: Past> Layout<'a, P> {
                 masks.push((seq, part, mask.id));
             }
         }
-        tokens += INTERRUPTED * self.unanswered(&members, closed)?;
+        tokens += INTERRUPTED_TOKENS * self.unanswered(&members, closed)?;
         let request = self
             .floor
             .request()
@@ -368,6 +369,7 @@ impl<'a, P: Past> Layout<'a, P> {
         self.push_verbatim(Span::one(seq))
     }
 
+    /// Shows all notes.
     fn push_notes(&mut self) {
         self.notes_done = true;
         for (id, tokens) in self.shown.notes() {

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use infold_log::steer::{self, Refused, Side};
 use infold_log::{
-    Cause, Event, EventId, Floor, Fold, Hides, INTERRUPTED, Item, LinkKind, Past, Pin, Pinned,
-    Place, Point, Recall, Role, Seq, Shown, Shows, Source, Span, View, check, pinned_rounds,
-    view_at,
+    Cause, Event, EventId, Floor, Fold, Hides, INTERRUPTED_TOKENS, Item, LinkKind, Past, Pin,
+    Pinned, Place, Point, Recall, Role, Seq, Shown, Shows, Source, Span, View, check,
+    pinned_rounds, view_at,
 };
 use proptest::prelude::*;
 use talk::Talk;
@@ -66,7 +66,7 @@ proptest! {
         let notes = talk.shown().notes().map(|(_, tokens)| tokens).sum::<u64>();
         let messages = 10 * told(&talk).len() as u64;
         let repairs = lines(&talk, &talk.view()).into_iter().filter(|line| line.source == Source::Repair);
-        let repairs = repairs.map(|line| line.facts.answers.len() as u64 * INTERRUPTED).sum::<u64>();
+        let repairs = repairs.map(|line| line.facts.answers.len() as u64 * INTERRUPTED_TOKENS).sum::<u64>();
         let recalls = needed_recalls(&talk).into_iter().map(|(_, recall)| recall.tokens).sum::<u64>();
         prop_assert_eq!(talk.view().tokens(), messages + stand_ins + notes + repairs + recalls);
     }

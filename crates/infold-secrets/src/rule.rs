@@ -1,4 +1,4 @@
-//! The rules for secrets and their exceptions: parsed from data, and applied to a part of a text.
+//! Parses the rules for secrets and their exceptions, and applies a rule to a part of a text.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -22,19 +22,19 @@ pub(crate) struct RuleSet {
 pub(crate) struct SecretRule {
     /// Its name, such as `aws-access-token`.
     pub id: &'static str,
-    /// The rule is tried only near one of these, which may be in upper or lower case.
+    /// The rule is tried only near one of these words, in upper or lower case.
     pub keywords: Vec<&'static str>,
     pub regex: LazyRegex,
     /// The cached result of [`SecretRule::reach`].
     reach: OnceLock<Option<usize>>,
     /// Matches with this entropy or less are not secrets.
     min_entropy: Option<f64>,
-    /// The group of the expression that captures the secret; by default the first that is not empty.
+    /// The capture group with the secret; by default the first that is not empty.
     group: Option<usize>,
     pub allowed: Exceptions,
 }
 
-/// Descriptions of examples and placeholders, which match a rule and are no secrets.
+/// Describes examples and placeholders: texts that match a rule but are not secrets.
 #[derive(Default)]
 pub(crate) struct Exceptions {
     /// A secret that matches one of these is an example or a placeholder.
@@ -57,7 +57,7 @@ const MAX_REGEX_BYTES: usize = 32 << 20;
 impl RuleSet {
     /// Returns the rules of this crate.
     pub fn built_in() -> RuleSet {
-        RuleSet::parse(RULES_TEXT).expect("a test reads the built-in rules")
+        RuleSet::parse(RULES_TEXT).expect("a test parses the built-in rules")
     }
 
     /// Parses rules. A line `rule ID` begins a rule, and the lines after it describe it. Exceptions before the first rule
@@ -106,8 +106,8 @@ impl RuleSet {
 impl SecretRule {
     /// Returns how far from a keyword a match may extend, in bytes; none if the length of a match is not limited.
     ///
-    /// The keyword need not be part of the match: 40 hexadecimal digits are a token near the name of a service, and the hash
-    /// of a commit elsewhere.
+    /// The keyword need not be part of the match: 40 hexadecimal digits near the name of a service are a token, but
+    /// elsewhere the hash of a commit.
     pub fn reach(&self) -> Option<usize> {
         // The largest distance between a match and a keyword outside of it.
         const MARGIN_BYTES: usize = 64;
@@ -118,8 +118,8 @@ impl SecretRule {
         })
     }
 
-    /// Calls `take` with the range of each secret in a window of a text. The window extends by [`SecretRule::reach`] to both
-    /// sides of a keyword, or of several. `allowed` are the exceptions for all rules, which apply besides those of this one.
+    /// Calls `take` with the range of each secret in a window of a text. The window contains one or more keywords, and
+    /// extends by [`SecretRule::reach`] to both sides of them. `allowed` are the exceptions that apply to all rules.
     pub fn find(
         &self,
         text: &[u8],
@@ -139,8 +139,8 @@ impl SecretRule {
             let shifted = |range: Range<usize>| range.start + offset..range.end + offset;
             let whole = shifted(captures.get_match().range());
             if is_cut(&whole) {
-                // A match at the edge of the window may be cut off there. It is no loss: a match so far from the keyword is
-                // further than the margin away.
+                // A match at the edge of the window may be cut off there. Skipping it loses nothing, because it is
+                // farther from the keyword than the margin.
                 continue;
             }
             let range = shifted(self.secret(&captures));
@@ -167,7 +167,7 @@ impl SecretRule {
 }
 
 impl Exceptions {
-    /// Says whether an exception holds for a secret and the whole match around it.
+    /// Says whether an exception applies to a secret or to the whole match around it.
     fn matches(&self, secret: &[u8], whole: &[u8]) -> bool {
         let is_match =
             |lazy: &LazyRegex, text| lazy.get().is_some_and(|regex| regex.is_match(text));

@@ -66,7 +66,7 @@ fn every_rule_compiles_and_has_a_keyword() {
 }
 
 #[test]
-fn a_line_that_is_none_of_a_rule_is_named() {
+fn the_error_for_invalid_rules_is_the_invalid_line() {
     for line in [
         "regex x",
         "entropy",
@@ -98,7 +98,7 @@ fn an_example_key_is_no_secret() {
 }
 
 #[test]
-fn what_is_redacted_is_not_found_again() {
+fn redacted_text_contains_no_more_secrets() {
     let text = format!(
         "curl -u \"alice:{}\" https://x {} and {}",
         "hunter2hunter",
@@ -124,7 +124,7 @@ fn the_rest_of_a_text_stays() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_looked_at_too() {
+fn secrets_are_found_in_bytes_that_are_not_utf8() {
     let mut bytes = vec![0xFF, 0x00, 0xC3, b' '];
     bytes.extend_from_slice(aws_key().as_bytes());
     bytes.extend_from_slice(&[b' ', 0xFE, 0x80, 0x80, 0x80, 0x80, 0x80]);
@@ -132,19 +132,19 @@ fn bytes_that_are_no_text_are_looked_at_too() {
 }
 
 #[test]
-fn every_rule_finds_what_its_own_expression_describes_and_nothing_of_it_stays() {
+fn every_rule_finds_texts_generated_from_its_expression_and_redacts_them_whole() {
     let mut found_by_others = Vec::new();
     for (id, keyword, source) in RuleSet::built_in().sources() {
-        // Some keywords are no part of the expression, and must only be near.
-        let made = (0..400).map(|seed| format!("{} {keyword}", canary(source, seed)));
-        let hit = made.clone().find_map(|text| {
+        // Some keywords are not part of the expression, but must be near the match.
+        let texts = (0..400).map(|seed| format!("{} {keyword}", canary(source, seed)));
+        let hit = texts.clone().find_map(|text| {
             let found = find(text.as_bytes());
             let own = found.into_iter().find(|one| one.rule == id)?;
             Some((text, own.range))
         });
         let Some((text, range)) = hit else {
             // Another rule matches the same text, and begins no later.
-            let mut others = made.map(|text| find(text.as_bytes()).len());
+            let mut others = texts.map(|text| find(text.as_bytes()).len());
             assert!(others.all(|count| count > 0), "{id} finds nothing");
             found_by_others.push(id);
             continue;
@@ -225,7 +225,7 @@ fn hostile_text_takes_linear_time() {
     );
 }
 
-/// Prints how fast text is looked at: `cargo test --release -p infold-secrets -- --ignored --nocapture`.
+/// Prints how fast text is searched: `cargo test --release -p infold-secrets -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures"]
 fn rate() {

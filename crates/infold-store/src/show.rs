@@ -1,7 +1,8 @@
 //! Renders a view from the files of a task.
 
 use infold_log::{
-    EventId, Floor, Line, Piece, Reading, Role, Seq, Shows, Size, Source, Span, Verdict, View, plan,
+    EventId, Floor, Line, Piece, Role, Seq, Shows, Size, Source, Span, Verdict, View, ViewChecker,
+    plan,
 };
 use infold_wire::lookup::splice_lookups;
 use infold_wire::{
@@ -86,15 +87,15 @@ impl Log {
 
     /// Checks a view against the rules.
     pub fn check(&self, view: &View, floor: &Floor) -> Result<Verdict, LogError> {
-        let mut reading = Reading::new(floor);
+        let mut checker = ViewChecker::new(floor);
         self.render(view, &mut |source, bytes| {
             let message = Message::read(bytes)
                 .map_err(|error| LogError::damaged(self.messages.path(), 0, error.to_string()))?;
             let facts = message.facts();
-            reading.read(&Line { source, facts });
+            checker.read(&Line { source, facts });
             Ok(())
         })?;
-        Ok(reading.verdict())
+        Ok(checker.verdict())
     }
 
     /// Visits messages as they came, hidden ones too.

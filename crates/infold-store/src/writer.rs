@@ -233,10 +233,10 @@ impl Writer {
                 self.step(What::Unfold(fold))?;
                 return self.append_as_is(messages, times, originals);
             }
-            let heard = rounds.hear(seq, &facts, tied);
-            let record = Record::following(sums, &facts, heard, self.clock);
+            let placement = rounds.add(seq, &facts, tied);
+            let record = Record::following(sums, &facts, placement, self.clock);
             sums = record.sums;
-            ends_turn |= facts.role == Role::Assistant && heard.waiting == 0;
+            ends_turn |= facts.role == Role::Assistant && placement.waiting == 0;
             let place = LinePlace::of(base + start as u64, &bytes[start..]);
             added.push(message_entry(place, cut, record, message.wires()));
             seq = seq.next();

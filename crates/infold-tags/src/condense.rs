@@ -5,7 +5,8 @@ use infold_wire::{js, quote};
 
 use crate::{
     ImageHandling, KeptTail, Millis, SummaryModel, SummaryPrompt, SummaryReply, SummaryRequest,
-    TagId, TagKind, Tagged, count_unpadded, keep_with_tool_blocks, pad, since_last_summary,
+    TagId, TagKind, Tagged, add_margin, count_without_margin, keep_with_tool_blocks,
+    since_last_summary,
 };
 
 /// A conversation, with the settings of its summary request.
@@ -28,7 +29,7 @@ pub struct TaggedConversation<'a> {
 pub enum ToolCallStyle {
     /// `tool_use` blocks. Calls that the first kept message answers go into the summary.
     Blocks,
-    /// In the text. There is nothing to keep together.
+    /// In the text, so no calls have to be kept together with their results.
     Text,
 }
 
@@ -68,7 +69,7 @@ pub struct CondenseRefusal {
 /// The reason that a conversation was not condensed.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum RefusalReason {
-    /// There are four messages or fewer, and not two of them to summarise.
+    /// There are at most four messages, so fewer than two of them could be summarised.
     #[error("there are too few messages to condense")]
     TooFew,
     /// A summary is among the kept messages, or less than two messages come before them.
@@ -99,7 +100,7 @@ pub enum CondenseError<E> {
     Model(E),
 }
 
-/// Replaces all between the first and the last three messages by a summary.
+/// Replaces all messages between the first and the last three by a summary.
 ///
 /// The model gets all messages from the last summary on, those behind a marker
 /// included. With its summary the conversation must be smaller than `before`. Then the
@@ -204,9 +205,9 @@ fn apply_summary(
         .into_iter()
         .chain(kept.messages)
         .filter_map(Tagged::content);
-    let unpadded = contents.map(count_unpadded).sum::<u64>();
+    let content = contents.map(count_without_margin).sum::<u64>();
     let system = tokens::count(Encoding::O200k, conversation.system);
-    let tokens = reply.tokens + pad(system + unpadded) as f64;
+    let tokens = reply.tokens + add_margin(system + content) as f64;
     if tokens >= before {
         return Err(RefusalReason::Grew { tokens });
     }
@@ -219,7 +220,7 @@ fn apply_summary(
     })
 }
 
-/// Tags the messages before the kept ones, except the first, and puts the summary between.
+/// Tags the messages before the kept ones, except the first, and inserts the summary before the kept ones.
 fn insert_summary(messages: &[Tagged], kept: usize, id: &TagId, stand_in: Tagged) -> Vec<Tagged> {
     let at = messages.len() - kept;
     let mut all = Vec::with_capacity(messages.len() + 1);
@@ -234,7 +235,7 @@ fn insert_summary(messages: &[Tagged], kept: usize, id: &TagId, stand_in: Tagged
     all
 }
 
-/// Opens every summary; the text is the agent's.
+/// The first block of every summary, as the agent writes it.
 const REASONING_BLOCK: &[u8] = br#"{"type":"reasoning","text":"Condensing conversation context. The summary below captures the key information from the prior conversation."}"#;
 
 fn build_stand_in(summary: &str, kept: &KeptTail<'_>, id: &TagId, now: Millis) -> Tagged {

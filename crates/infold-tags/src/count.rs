@@ -8,13 +8,13 @@ use infold_wire::{Json, JsonKind, js};
 /// That is 1.5 times the tokens of the content: Roo Code counts Claude's tokens with OpenAI's
 /// vocabulary and adds a margin.
 pub fn count_tokens(content: Json<'_>) -> u64 {
-    pad(count_unpadded(content))
+    add_margin(count_without_margin(content))
 }
 
 /// Returns the tokens of a content without the margin.
 ///
-/// Contents that Roo Code counts in one call are added up first and padded with [`pad`] once.
-pub fn count_unpadded(content: Json<'_>) -> u64 {
+/// If Roo Code counts several contents in one call, their tokens are added up before [`add_margin`] rounds the sum.
+pub fn count_without_margin(content: Json<'_>) -> u64 {
     if content.kind() != JsonKind::String {
         return content.elements().map(count_block).sum();
     }
@@ -24,11 +24,11 @@ pub fn count_unpadded(content: Json<'_>) -> u64 {
 }
 
 /// Adds Roo Code's margin to a number of tokens: times 1.5, rounded up.
-pub fn pad(tokens: u64) -> u64 {
+pub fn add_margin(tokens: u64) -> u64 {
     (tokens * 3).div_ceil(2)
 }
 
-/// Returns the tokens of the text that Roo Code writes for a block in order to count it.
+/// Returns the tokens of a block: Roo Code writes it as a text, and counts that text.
 fn count_block(block: Json<'_>) -> u64 {
     let mut counter = Counter::new(Encoding::O200k);
     match &*block.get("type").map(Json::name).unwrap_or_default() {
@@ -88,7 +88,7 @@ fn push_result(block: Json<'_>, counter: &mut Counter) {
     }
 }
 
-/// Pushes a value as a JavaScript template string prints it: Roo Code puts it into one, even if it is missing.
+/// Pushes a value as a JavaScript template string prints it, because Roo Code uses one: a missing value is `undefined`.
 fn push_printed(value: Option<Json<'_>>, counter: &mut Counter) {
     match value {
         None => counter.push("undefined"),

@@ -16,14 +16,14 @@ pub fn effective(messages: &[Tagged]) -> Vec<Tagged> {
 
 /// Returns the messages without the tags that refer to no present stand-in.
 ///
-/// A message with such a tag also loses an empty one; any other message stays unchanged.
+/// A message with such a tag also loses its empty tags; any other message stays unchanged.
 pub fn untag_orphans(messages: &[Tagged]) -> Vec<Tagged> {
     let mut messages = messages.to_vec();
     untag_in_place(&mut messages);
     messages
 }
 
-/// Does the same in place, and returns how many messages changed.
+/// Like [`untag_orphans`], but changes the messages in place, and returns how many changed.
 pub(crate) fn untag_in_place(messages: &mut [Tagged]) -> usize {
     let present = PresentFolds::among(messages);
     let changed = messages.iter_mut().map(|message| present.untag(message));
@@ -42,7 +42,8 @@ impl PresentFolds {
         }))
     }
 
-    /// Removes all tags that hide nothing, if one of them refers to a missing stand-in. Returns whether one does.
+    /// Removes the tags of a message that do not hide it, if one of them refers to a missing stand-in. Returns whether
+    /// one does.
     fn untag(&self, message: &mut Tagged) -> bool {
         let ineffective = TagKind::ALL
             .into_iter()
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_tag_stays_where_it_stood_and_the_dead_one_goes() {
+    fn a_tag_with_a_stand_in_keeps_its_place_and_one_without_is_removed() {
         let list = br#"[{"a":1,"truncationParent":"gone","condenseParent":"C1","z":2},
             {"isSummary":true,"condenseId":"C1","condenseParent":"","truncationParent":"gone"},
             {"condenseParent":"","n":1.0}]"#;

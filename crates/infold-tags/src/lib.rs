@@ -48,7 +48,7 @@ pub use condense::{
     CondenseError, CondenseRefusal, Condensed, RefusalReason, Stamps, TaggedConversation,
     ToolCallStyle, condense,
 };
-pub use count::{count_tokens, count_unpadded, pad};
+pub use count::{add_margin, count_tokens, count_without_margin};
 pub use effective::{effective, untag_orphans};
 pub use infold_wire::tags::{
     Millis, TagFold, TagId, TagKind, Tagged, TaggedError, TaggedRole, Ts, UntaggedHistory,

@@ -5,7 +5,7 @@ use infold_wire::tokens::{self, Encoding};
 use crate::truncate::is_visible;
 use crate::{
     CondenseError, CondenseRefusal, Condensed, Stamps, SummaryModel, TagId, Tagged,
-    TaggedConversation, Truncated, condense, count_tokens, pad, truncate,
+    TaggedConversation, Truncated, add_margin, condense, count_tokens, truncate,
 };
 
 /// The fill level of a model's window, and its limits.
@@ -116,7 +116,7 @@ pub fn manage_despite_failure<E>(
     if matches!(action, ManageAction::Nothing) && limits.are_exceeded(before) {
         let id = ids();
         let truncated = truncate(messages, TRUNCATED_SHARE, &id, now);
-        let system = pad(tokens::count(Encoding::O200k, conversation.system)) as f64;
+        let system = add_margin(tokens::count(Encoding::O200k, conversation.system)) as f64;
         let visible = truncated.messages.iter().filter(|m| is_visible(m));
         let tokens = system + visible.map(count_message).sum::<f64>();
         action = ManageAction::Truncated {

@@ -16,7 +16,7 @@ pub struct TaskLists<'a> {
     pub history: &'a [Tagged],
 }
 
-/// Whether the entry that a rewind names stays on screen.
+/// Whether the target of a rewind stays on screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RewindTarget {
     /// The entry is removed with the following ones.

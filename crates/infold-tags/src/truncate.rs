@@ -11,16 +11,16 @@ pub struct Truncated {
     pub messages: Vec<Tagged>,
     /// The number of hidden messages according to the marker; zero without one.
     ///
-    /// A double, as in JavaScript: a fraction above 1 makes it more than there are.
+    /// A double, as in JavaScript: with a fraction above 1 it exceeds the number of messages.
     pub reported: f64,
 }
 
 /// Hides the oldest visible messages behind a marker with the id `id`.
 ///
-/// A message is visible if it is no marker and no marker hides it; messages behind a summary count, too. The first one
-/// always stays. Of the others `fraction` is hidden, rounded down to an even number; if that is zero, nothing changes.
-/// The marker is put before the first visible message that stays, and is dated just before it, or before `now` if that
-/// has no time.
+/// A message is visible if it is not a marker and no marker hides it; messages that a summary hides count as visible,
+/// too. The first one always stays. Of the others `fraction` is hidden, rounded down to an even number; if that is
+/// zero, nothing changes. The marker is put before the first visible message that stays, and is dated just before it,
+/// or before `now` if that has no time.
 pub fn truncate(messages: &[Tagged], fraction: f64, id: &TagId, now: Millis) -> Truncated {
     let visible: Vec<usize> = (0..messages.len())
         .filter(|at| is_visible(&messages[*at]))
@@ -51,7 +51,7 @@ pub fn truncate(messages: &[Tagged], fraction: f64, id: &TagId, now: Millis) -> 
     }
 }
 
-/// Says whether truncation takes the message for one that is sent.
+/// Says whether truncation counts a message as visible.
 pub(crate) fn is_visible(message: &Tagged) -> bool {
     message.parent(TagKind::Window).is_none() && !message.is_stand_in(TagKind::Window)
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_fraction_of_nothing_is_something_to_the_peer() {
+    fn a_negative_fraction_of_an_empty_list_adds_a_marker_as_in_roo_code() {
         let all = truncate(&[], -4.0, &TagId::new("t"), Millis(10.0));
         assert_eq!((all.messages.len(), all.reported), (1, 4.0));
     }

@@ -306,7 +306,7 @@ fn orphans(both: &Both) -> usize {
     for (message, seq) in effective(&both.agent.history).iter().zip(seqs()) {
         let text = text(message);
         let facts = Message::parse(text.as_bytes()).expect("a message").facts();
-        orphans += usize::from(rounds.hear(seq, &facts, None).late);
+        orphans += usize::from(rounds.add(seq, &facts, None).late);
     }
     orphans
 }

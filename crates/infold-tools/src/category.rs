@@ -11,7 +11,7 @@ pub const CATEGORIES: [&str; 16] = [
 /// The category of tools that every phase shows: they steer the work, and read or change no files.
 pub const CONTROL: &str = "control";
 
-/// The tools of the server `infold`, as [`plain_name`] has them. They read and steer the conversation itself.
+/// The tools of the server `infold`, spelled as by [`plain_name`]. They read and steer the conversation itself.
 const OWN_TOOLS: [&str; 11] = [
     "searchhistory",
     "recall",
@@ -134,8 +134,8 @@ pub(crate) fn reads_web(name: &str) -> bool {
         || is_known && prefixes.iter().any(|prefix| plain.starts_with(prefix))
 }
 
-/// Returns whether a tool is one of ours, by the names that agents give to tools of the server `infold`:
-/// `mcp__infold__remember`, `infold_remember`.
+/// Returns whether a tool belongs to the server `infold`, by the names that agents give to tools of servers, such as
+/// `mcp__infold__remember` and `infold_remember`.
 fn is_own(name: &str, plain: &str) -> bool {
     let is_of_server = name.split("__").any(|part| part == "infold");
     let own = plain.strip_prefix("infold");

@@ -23,7 +23,7 @@ pub struct ShownTools {
     validators: Arc<Validators>,
     /// The schema of each tool that is shown.
     shown: HashMap<String, Option<String>>,
-    /// Why the others are not.
+    /// Why each of the other tools is not shown.
     hidden: HashMap<String, String>,
     /// The names that are shown, those with the highest priority first.
     names: Vec<String>,
@@ -207,7 +207,7 @@ fn is_alike(one: &str, other: &str) -> bool {
     one.ends_with(&other) || other.ends_with(&one)
 }
 
-/// Returns a schema as it is checked: Gemini's types are in upper case.
+/// Returns a schema in the form that is checked: Gemini's types, which are in upper case, become lower case.
 pub(crate) fn checked_schema(schema: &str) -> Cow<'_, str> {
     match Json::parse(schema.as_bytes()) {
         Ok(json) => lowercase_schema(json),

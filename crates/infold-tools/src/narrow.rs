@@ -25,9 +25,9 @@ pub enum Narrows {
 const PATH_LIST_KEYS: [&str; 3] = ["paths", "files", "file_paths"];
 /// Shells with which agents run a command that is one text.
 const SHELL_WORDS: [[&str; 2]; 4] = [["bash", "-lc"], ["bash", "-c"], ["sh", "-c"], ["sh", "-lc"]];
-/// Arguments that choose the program that runs a command,
+/// Arguments that choose the program that runs a command.
 const SHELL_KEYS: [&str; 4] = ["shell", "interpreter", "executable", "program"];
-/// and what they may be.
+/// The allowed values of [`SHELL_KEYS`].
 const SHELLS: [&str; 6] = [
     "bash",
     "sh",
@@ -36,14 +36,14 @@ const SHELLS: [&str; 6] = [
     "/usr/bin/bash",
     "/usr/bin/sh",
 ];
-/// Said in the description of a narrowed argument.
+/// The description of a narrowed argument.
 const WHITELIST_ONLY: &str = "whitelist only";
 
 /// Arguments that say how, where or why a tool runs, but not which command it runs.
 const HARMLESS_KEYS: &str = "description explanation reason justification purpose title timeout timeout_ms timeout_secs \
     timeout_seconds timeoutMs timeoutSeconds cwd workdir working_directory workingDirectory dir_path directory run_in_background \
     is_background background yield_time_ms max_output_tokens max_output_chars max_output_length tty login";
-/// Further ones of tools that delete.
+/// Such arguments of tools that delete, in addition.
 const HARMLESS_DELETION_KEYS: &str = "recursive force";
 
 /// Narrows a schema; none if it has no argument of this kind, or no allowed value is left.

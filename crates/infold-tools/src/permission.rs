@@ -6,11 +6,11 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Permission(String);
 
-/// Stands between a permission and a part of it.
+/// Separates a permission from a part of it.
 const PART_SEPARATOR: char = ':';
 
 impl Permission {
-    /// Makes a permission of a text; none if it is empty, or has spaces or empty parts.
+    /// Parses a permission; none if the text is empty, or has spaces or empty parts.
     pub fn new(text: &str) -> Option<Permission> {
         let is_part = |part: &str| !part.is_empty() && !part.contains(char::is_whitespace);
         let is_valid = text.split(PART_SEPARATOR).all(is_part);

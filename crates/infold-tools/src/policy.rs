@@ -41,7 +41,7 @@ pub struct ToolRule {
     pub category: Option<String>,
     /// Its priority: tools with a higher one come first.
     pub priority: Option<u32>,
-    /// All that it requires.
+    /// All permissions that it requires.
     pub permissions: Option<Vec<String>>,
     /// Its description, if the policy defines it.
     pub description: Option<String>,
@@ -49,7 +49,7 @@ pub struct ToolRule {
     pub schema: Option<String>,
 }
 
-/// A policy as it is configured, unchecked. What is left out has a built-in default.
+/// A policy as configured, unchecked. Missing settings have built-in defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyDraft {
     /// The phase, unless a task has its own.
@@ -66,7 +66,7 @@ pub struct PolicyDraft {
     pub categories: Vec<String>,
     /// Rules by the name of a tool, or by the start of names: `mcp__github__*`.
     pub tools: Vec<(String, ToolRule)>,
-    /// The commands that production allows; none are `npm test`, `npm run build` and `npm run lint`.
+    /// The commands that production allows; `None` stands for `npm test`, `npm run build` and `npm run lint`.
     pub commands: Option<Vec<String>>,
     /// The paths that may be deleted in production.
     pub paths: Vec<String>,
@@ -78,7 +78,7 @@ pub struct PolicyDraft {
     pub budget_client_tools: bool,
 }
 
-/// A problem of a policy, and where it is.
+/// A problem of a policy, and its place in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {what}", .path.join("."))]
 pub struct PolicyProblem {

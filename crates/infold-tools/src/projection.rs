@@ -1,4 +1,4 @@
-//! From all tools to those that the model may see now, with the reason for each.
+//! Decides for each tool whether the model may see it now, with the reason.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::{
     Validators,
 };
 
-/// How many tools an urgent task sees, those of every phase aside.
+/// The number of tools that an urgent task sees, not counting those that every phase shows.
 const URGENT_TOOLS: usize = 5;
 
 /// The decisions about all tools in a situation.
@@ -35,7 +35,7 @@ pub struct Decision {
     pub category: Option<String>,
     /// Its priority.
     pub priority: u32,
-    /// All that it requires.
+    /// All permissions that it requires.
     pub required: Vec<Permission>,
     /// Whether and how it is shown.
     pub verdict: ToolVerdict,
@@ -44,9 +44,9 @@ pub struct Decision {
 /// Whether a tool is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolVerdict {
-    /// As it is.
+    /// Shown unchanged.
     Shown,
-    /// With a narrower schema.
+    /// Shown with a narrower schema.
     Narrowed {
         /// The schema.
         schema: String,
@@ -60,7 +60,7 @@ pub enum ToolVerdict {
 /// Why a tool is hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HiddenReason {
-    /// Another tool before it has its name.
+    /// An earlier tool has the same name.
     Twice,
     /// The tool is unknown, and unknown tools are denied.
     Unknown,

@@ -6,20 +6,20 @@ use std::str::FromStr;
 
 use crate::{Permission, UnknownName};
 
-/// Where a task runs.
+/// The environment in which a task runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Environment {
-    /// Where nothing is lost.
+    /// Development: a mistake does no harm.
     #[default]
     Dev,
     /// A copy of production.
     Staging,
-    /// Where schemas are narrowed and unknown tools are hidden.
+    /// Production: schemas are narrowed and unknown tools are hidden.
     Production,
 }
 
 impl Environment {
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Environment::Dev => "dev",
@@ -51,7 +51,7 @@ impl FromStr for Environment {
     }
 }
 
-/// Where a task stands. Only a policy makes one, so its names are known.
+/// The phase, permissions and environment of a task. Only a policy creates one, so its names are valid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Situation {
     pub(crate) phase: String,
@@ -60,7 +60,7 @@ pub struct Situation {
     pub(crate) is_urgent: bool,
 }
 
-/// Overrides of the situation that a policy describes; a member that is none keeps the policy's value.
+/// Overrides of the situation that a policy describes; a member that is `None` keeps the policy's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SituationChange {
     /// The phase.

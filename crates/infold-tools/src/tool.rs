@@ -8,7 +8,7 @@ use infold_wire::{Json, quote};
 
 use crate::{ToolRule, ToolVerdict};
 
-/// Who offers a tool.
+/// The source of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolOrigin {
     /// A client, in its request.
@@ -26,14 +26,14 @@ pub struct OfferedTool {
     definition: String,
     /// The JSON Schema of the arguments; `None` if it is not known, or if the provider defines the arguments.
     pub(crate) schema: Option<String>,
-    /// Whether the schema may contain `additionalProperties`: that in Gemini's own form (`parameters`) may not.
+    /// Whether the schema may contain `additionalProperties`: a schema in Gemini's own form (`parameters`) may not.
     pub(crate) can_be_closed: bool,
     /// The tokens of `definition`, counted when they are first needed.
     tokens: OnceLock<u64>,
 }
 
 impl OfferedTool {
-    /// Returns a tool of which only the name is known.
+    /// Returns a client's tool whose description and schema are not known.
     pub fn named(name: &str) -> OfferedTool {
         let definition = format!(r#"{{"name":{}}}"#, quote(name));
         OfferedTool::new(name.to_owned(), ToolOrigin::Client, definition, None)

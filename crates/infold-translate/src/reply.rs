@@ -1,6 +1,6 @@
 //! Writes replies as a provider would, in the form that the official clients parse.
 //!
-//! It has no clock: ids are hashes of the contents, and all times are zero.
+//! The result depends on the reply alone: ids are hashes of the contents, and all times are zero.
 
 mod chat;
 mod responses;
@@ -82,7 +82,8 @@ impl<'a> ReplyData<'a> {
     }
 }
 
-/// Returns the name of a stop reason, or the provider's own word for it, as a JSON string.
+/// Returns the name of a stop reason on a wire, as a JSON string. The wire has names for the first four reasons; any
+/// other reason keeps its provider's word.
 fn stop_name(stop: &StopReason, [end, length, calls, declined]: [&str; 4]) -> String {
     quote(match stop {
         StopReason::End => end,
@@ -113,7 +114,7 @@ fn named_event(name: &str, data: &str) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// Returns an object with these members changed or, where it has none of that name, added.
+/// Returns an object with these members replaced, or added if it does not have them.
 fn with_members(object: Json<'_>, changes: &[(&str, &str)]) -> String {
     let changes: Vec<_> = changes
         .iter()
@@ -122,7 +123,7 @@ fn with_members(object: Json<'_>, changes: &[(&str, &str)]) -> String {
     change_members(object, &changes)
 }
 
-/// Returns an object with these members added where it has none of that name.
+/// Returns an object with those of these members added that it does not have.
 fn with_defaults(object: Json<'_>, defaults: &[(&str, &str)]) -> String {
     let lacks = |(key, _): &&(&str, &str)| object.get(key).is_none();
     let missing: Vec<_> = defaults.iter().filter(lacks).copied().collect();
@@ -134,14 +135,14 @@ fn text(json: Json<'_>) -> &str {
     std::str::from_utf8(json.bytes()).unwrap_or("null")
 }
 
-/// Returns a member that is a string, and not empty.
+/// Returns a member as JSON, quotes included, if it is a string that is not empty.
 fn text_member<'a>(object: Json<'a>, name: &str) -> Option<&'a str> {
     let value = object.get(name)?;
     let is_text = value.kind() == JsonKind::String && value.bytes() != b"\"\"";
     is_text.then(|| text(value))
 }
 
-/// Splits a JSON string into several of about `size` characters, none cut inside a character.
+/// Splits a JSON string into JSON strings of about `size` characters, and never inside a character or an escape.
 fn split_string(string: &str, size: usize) -> Vec<String> {
     let mut rest = string.get(1..string.len() - 1).unwrap_or_default();
     let mut pieces = Vec::new();
@@ -153,7 +154,7 @@ fn split_string(string: &str, size: usize) -> Vec<String> {
     pieces
 }
 
-/// Returns where the first piece of the inside of a string ends.
+/// Returns the end of the first piece of `rest`, a JSON string without its quotes.
 fn piece_end(rest: &str, size: usize) -> usize {
     let mut at = 0;
     for _ in 0..size {
@@ -166,15 +167,15 @@ fn piece_end(rest: &str, size: usize) -> usize {
     at
 }
 
-/// Returns the length of an escape; the two halves of a surrogate pair belong together.
+/// Returns the length of an escape; the two halves of a surrogate pair count as one.
 fn escape_len(rest: &str) -> usize {
-    let half = |rest: &str, from: u8, to: u8| {
+    let is_half = |rest: &str, from: u8, to: u8| {
         let unit = rest.strip_prefix("\\u").and_then(|hex| hex.get(..2));
         let high = unit.and_then(|hex| u8::from_str_radix(hex, 16).ok());
         high.is_some_and(|high| (from..=to).contains(&high))
     };
     match rest.as_bytes().get(1) {
-        Some(b'u') if half(rest, 0xd8, 0xdb) && half(&rest[6..], 0xdc, 0xdf) => 12,
+        Some(b'u') if is_half(rest, 0xd8, 0xdb) && is_half(&rest[6..], 0xdc, 0xdf) => 12,
         Some(b'u') => 6,
         _ => 2,
     }

@@ -50,7 +50,7 @@ impl Alternation {
         self.count += 1;
         let seq = Seq::new(self.count)?;
         let facts = message.facts();
-        let assigned = self.rounds.hear(seq, &facts, None);
+        let assigned = self.rounds.add(seq, &facts, None);
         let last = self.last.replace(role);
         let (again, other) = match role {
             Role::User if !facts.is_request() => return None,

@@ -45,11 +45,11 @@ pub struct Converter {
     round: CallRound,
     ids: CallIds,
     losses: Losses,
-    /// All messages so far were system messages.
+    /// Whether all messages so far were system messages.
     leading: bool,
     /// The blocks of an output that may continue.
     output: Option<Vec<NeutralBlock<'static>>>,
-    /// The last message was part of an output that may continue.
+    /// Whether the last message was part of an output that may continue.
     open: bool,
     /// Results that wait for the others of their round.
     results: Vec<NeutralBlock<'static>>,

@@ -35,7 +35,7 @@ pub struct Envelope {
     /// The number of first messages with the role system or developer: they belong to the frame, not to the
     /// conversation.
     pub leading: usize,
-    /// The input is a plain text instead of messages, which Responses accepts.
+    /// Whether the input is a plain text instead of messages, which Responses accepts.
     pub is_text: bool,
     /// The names and the values' ranges of the other members, in order. Of duplicate names only the last
     /// is here.

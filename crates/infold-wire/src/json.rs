@@ -1,4 +1,4 @@
-//! A JSON value that stays the bytes it came in.
+//! A JSON value that keeps its original bytes.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -50,7 +50,7 @@ pub fn render_round(
     let mut starts = Vec::new();
     for (at, (seq, bytes)) in members.iter().enumerate() {
         let facts = Message::read(bytes)?.facts();
-        if rounds.hear(*seq, &facts, None).starts {
+        if rounds.add(*seq, &facts, None).starts {
             starts.push(at);
         }
     }

@@ -25,9 +25,9 @@ pub use todo::{Todo, TodoState};
 pub use tool_call::{COMMAND_KEYS, PATH_KEYS};
 pub use tool_kind::{ToolKind, plain_name, tool_kind};
 
-/// Of a longer text only this many bytes of its front are read,
+/// The bytes that are read of the front of a longer text.
 const FRONT_BYTES: usize = 12 * 1024;
-/// and this many of its end, where outputs say how they ended.
+/// The bytes that are read of its end, where outputs say how a command ended.
 const BACK_BYTES: usize = 4 * 1024;
 /// Longer arguments are not read as JSON.
 const MAX_ARGUMENTS_BYTES: usize = 4 << 20;

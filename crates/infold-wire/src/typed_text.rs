@@ -30,9 +30,9 @@ pub struct TypedTextFilter {
     /// A result announced the prompt of a skill. The flag is set through a shared reference, and is no `Cell` so that a
     /// filter may be shared between threads.
     skill_follows: AtomicBool,
-    /// The next text is a tool's output: the one before was only its heading.
+    /// Whether the next text is a tool's output: the one before was only its heading.
     output_follows: bool,
-    /// The model has spoken, so that a text may be the result of a call.
+    /// Whether the model has spoken, so that a text may be the result of a call.
     replied: bool,
 }
 

@@ -7,7 +7,7 @@ use super::sentences;
 use crate::measure::words;
 use crate::{FoldPoint, ParsedSession};
 
-/// More sentences and lines than this are sampled.
+/// The most sentences and lines that are ranked; of more, a sample is.
 const MAX_SENTENCES: usize = 20_000;
 /// The saturation of repeated words (`k1`).
 const SATURATION: f64 = 1.2;
@@ -18,15 +18,15 @@ const LENGTH_WEIGHT: f64 = 0.75;
 ///
 /// If the request has no word in common with any, the newest come first.
 pub fn selection(parsed: &ParsedSession, point: &FoldPoint) -> Selection {
-    let said = sentences::all(parsed, &point.covers);
-    let said = sentences::sampled(said, MAX_SENTENCES);
+    let texts = sentences::of_all_contents(parsed, &point.covers);
+    let texts = sentences::sample(texts, MAX_SENTENCES);
     let query: HashSet<String> = last_request(parsed, point.at)
         .map(|text| words(text).into_iter().map(|word| word.text).collect())
         .unwrap_or_default();
-    let mut lengths = Vec::with_capacity(said.len());
-    let mut matches: Vec<HashMap<String, f64>> = Vec::with_capacity(said.len());
+    let mut lengths = Vec::with_capacity(texts.len());
+    let mut matches: Vec<HashMap<String, f64>> = Vec::with_capacity(texts.len());
     let mut holders: HashMap<String, f64> = HashMap::new();
-    for sentence in &said {
+    for sentence in &texts {
         let all = words(sentence);
         lengths.push(all.len() as f64);
         let mut counts: HashMap<String, f64> = HashMap::new();
@@ -38,7 +38,7 @@ pub fn selection(parsed: &ParsedSession, point: &FoldPoint) -> Selection {
         }
         matches.push(counts);
     }
-    let count = said.len() as f64;
+    let count = texts.len() as f64;
     let mean = (lengths.iter().sum::<f64>() / count.max(1.0)).max(1.0);
     let score = |counts: &HashMap<String, f64>, length: f64| -> f64 {
         let norm = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / mean);
@@ -57,13 +57,13 @@ pub fn selection(parsed: &ParsedSession, point: &FoldPoint) -> Selection {
         .zip(&lengths)
         .map(|(counts, length)| score(counts, *length))
         .collect();
-    let said = said.into_iter().map(str::to_owned);
-    Selection::of_sentences(said.zip(scores).collect())
+    let texts = texts.into_iter().map(str::to_owned);
+    Selection::of_sentences(texts.zip(scores).collect())
 }
 
 /// Returns the last request of the user before a fold.
 fn last_request(parsed: &ParsedSession, at: usize) -> Option<&str> {
     let before = parsed.messages[..at.min(parsed.len())].iter().rev();
-    let mut requests = before.filter(|said| said.is_request() && !said.words.text.is_empty());
-    requests.next().map(|said| &*said.words.text)
+    let mut requests = before.filter(|it| it.is_request() && !it.words.text.is_empty());
+    requests.next().map(|request| &*request.words.text)
 }

@@ -7,7 +7,7 @@ use super::sentences;
 use crate::measure::words;
 use crate::{FoldPoint, ParsedSession};
 
-/// More sentences than this are sampled.
+/// The most sentences that are ranked; of more, a sample is.
 const MAX_SENTENCES: usize = 2_000;
 /// The number of iterations.
 const ITERATIONS: usize = 30;
@@ -16,11 +16,11 @@ const DAMPING: f64 = 0.15;
 
 /// Ranks the sentences of user and assistant by how similar each is to all others.
 pub fn selection(parsed: &ParsedSession, point: &FoldPoint) -> Selection {
-    let said = sentences::said(parsed, &point.covers);
-    let said = sentences::sampled(said, MAX_SENTENCES);
-    let scores = centrality(&said);
-    let said = said.into_iter().map(str::to_owned);
-    Selection::of_sentences(said.zip(scores).collect())
+    let texts = sentences::of_prose(parsed, &point.covers);
+    let texts = sentences::sample(texts, MAX_SENTENCES);
+    let scores = centrality(&texts);
+    let texts = texts.into_iter().map(str::to_owned);
+    Selection::of_sentences(texts.zip(scores).collect())
 }
 
 /// Returns the stationary distribution of a walk from sentence to sentence by tf-idf cosine.

@@ -33,7 +33,8 @@ pub fn selection(parsed: &ParsedSession, point: &FoldPoint) -> Selection {
         .collect();
     let mut rank = Vec::new();
     while let Some(mut best) = heap.pop() {
-        // A piece adds less the more is chosen, so one that is still ahead of the next is the best.
+        // The gain of a piece only decreases as others are chosen, so a piece whose new gain is still the largest is
+        // the best.
         best.density = gain(best.at, &held);
         if best.density == 0.0 {
             continue;
@@ -91,7 +92,7 @@ fn pieces<'a>(parsed: &'a ParsedSession, point: &FoldPoint) -> Vec<OraclePiece<'
         .iter()
         .filter(|term| parsed.vocabulary.measure(**term) == Measure::References);
     let names = names.map(|term| parsed.vocabulary.text(*term));
-    let texts: BTreeSet<&str> = sentences::all(parsed, &point.covers)
+    let texts: BTreeSet<&str> = sentences::of_all_contents(parsed, &point.covers)
         .into_iter()
         .chain(names)
         .collect();

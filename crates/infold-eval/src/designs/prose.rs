@@ -10,10 +10,11 @@ pub struct Prose(Vec<(String, u64)>);
 impl Prose {
     /// Reads the sentences of these messages.
     pub fn new(parsed: &ParsedSession, covers: &[usize]) -> Prose {
-        let said = sentences::said(parsed, covers).into_iter();
+        let texts = sentences::of_prose(parsed, covers).into_iter();
         // The space before the next sentence counts, too.
         Prose(
-            said.map(|text| (text.to_owned(), count_tokens(text) + 1))
+            texts
+                .map(|text| (text.to_owned(), count_tokens(text) + 1))
                 .collect(),
         )
     }
@@ -30,7 +31,7 @@ impl Prose {
         let (mut seen, mut used) = (0, 0);
         for (sentence, tokens) in &self.0 {
             seen += tokens;
-            // A sentence is taken when as much is due by now, rounded to whole sentences.
+            // The share of the budget for the sentences so far. A sentence is taken if at least half of it is due.
             let due = seen as f64 * share;
             if used + tokens <= budget && (used as f64 + *tokens as f64 / 2.0) <= due {
                 used += tokens;

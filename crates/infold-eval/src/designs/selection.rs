@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use super::count_tokens;
 
-/// How many times a text is composed to come closer to its size.
+/// The most attempts to compose a text of almost the right size.
 const MAX_COMPOSITIONS: usize = 10;
 /// After this many pieces in a row that do not fit, the search for smaller ones ends.
 const MAX_MISSES: usize = 200;
@@ -14,7 +14,7 @@ pub struct Selection {
     pieces: Vec<String>,
     /// The tokens of each piece and its separator, counted when needed.
     tokens: Vec<OnceCell<u64>>,
-    /// The numbers of pieces, the best first.
+    /// The indexes of the pieces, the best first.
     rank: Vec<usize>,
     separator: &'static str,
     /// Whether pieces are written in their own order, not by rank.
@@ -89,9 +89,9 @@ impl Selection {
     }
 }
 
-/// Composes a text with more or less room until it has almost `budget` tokens, but no more.
+/// Composes a text with different amounts of room until it has almost `budget` tokens, but not more.
 ///
-/// Joined pieces have other tokens than each by itself, so the room that `compose` fills is not the size of its text.
+/// Joined pieces have other tokens than each by itself, so a text that fills the room has another size.
 pub fn fill(budget: u64, compose: impl Fn(u64) -> String) -> String {
     let mut best = (0, String::new());
     // The largest room whose text fits, and the smallest whose text does not.

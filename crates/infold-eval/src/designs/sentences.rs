@@ -4,12 +4,12 @@ use infold_log::Role;
 
 use crate::ParsedSession;
 
-/// A longer sentence is cut into pieces of about this many bytes.
+/// Longer sentences are cut into pieces of about this many bytes.
 const MAX_SENTENCE_BYTES: usize = 400;
 
-/// Returns the sentences in the texts of user and assistant, in order, without code blocks. `covers` are the places of the
-/// folded messages in the session.
-pub fn said<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
+/// Returns the sentences in the texts of user and assistant, in order, without code blocks. `covers` are the indexes of
+/// the folded messages in the session.
+pub fn of_prose<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
     let mut out = Vec::new();
     for place in covers {
         let message = &parsed.messages[*place];
@@ -20,8 +20,8 @@ pub fn said<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
     out
 }
 
-/// Returns the sentences and lines of all contents of the folded messages: text, calls and results.
-pub fn all<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
+/// Returns the sentences and lines of all contents of the folded messages: texts, arguments of calls, and results.
+pub fn of_all_contents<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
     let mut out = Vec::new();
     for place in covers {
         let words = &parsed.messages[*place].words;
@@ -34,12 +34,12 @@ pub fn all<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
     out
 }
 
-/// Returns at most `most` of the items, taken at even distances: it bounds the time that ranking them takes.
-pub fn sampled<T: Copy>(all: Vec<T>, most: usize) -> Vec<T> {
-    if all.len() <= most {
+/// Returns at most `count` of the items, taken at even distances. This bounds the time for ranking them.
+pub fn sample<T: Copy>(all: Vec<T>, count: usize) -> Vec<T> {
+    if all.len() <= count {
         return all;
     }
-    (0..most).map(|at| all[at * all.len() / most]).collect()
+    (0..count).map(|at| all[at * all.len() / count]).collect()
 }
 
 /// Appends the sentences of a text, split at the ends of sentences and lines. Pieces without a letter or digit are left
@@ -67,7 +67,7 @@ fn split<'a>(text: &'a str, with_code: bool, out: &mut Vec<&'a str>) {
     }
 }
 
-/// Returns the end of the first sentence of a line, or where it is cut.
+/// Returns the end of the first sentence of a line, or of its first piece if the sentence is too long.
 fn sentence_end(line: &str) -> usize {
     let mut last = ' ';
     for (at, c) in line.char_indices() {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_end_with_marks_or_lines_and_code_is_none() {
+    fn sentences_end_at_marks_or_lines_and_code_has_none() {
         let text =
             "First one. Is it? Yes!\n- a point\n```\nlet x = 1. y\n```\n---\nlast a.b\n一。二";
         let mut all = Vec::new();

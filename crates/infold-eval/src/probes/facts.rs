@@ -1,7 +1,7 @@
 //! The planted sentences and those around them, in each language.
 //!
 //! In a template, brackets mark the words that a summary must contain, and slots such as `{n}` are filled in.
-//! A sentence before `||` is said earlier and corrected by the one after it.
+//! A sentence before `||` occurs earlier in the conversation, and the one after it corrects it.
 
 use std::sync::LazyLock;
 

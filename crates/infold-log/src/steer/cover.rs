@@ -87,7 +87,7 @@ fn widen<P: Past>(state: &State, asked: Span, past: &P) -> Result<Span, Refused<
     Ok(Span::new(from, to).expect("widening keeps the order"))
 }
 
-/// The last visible message of the round of `seq`, which lies in the first of `items`.
+/// Returns the last visible message of the round of `seq`, which lies in the first of `items`.
 pub(super) fn round_end<P: Past>(seq: Seq, items: &[Item], past: &P) -> Result<Seq, P::Error> {
     let round = past.record(seq)?.round;
     let mut end = seq;
@@ -104,7 +104,7 @@ pub(super) fn round_end<P: Past>(seq: Seq, items: &[Item], past: &P) -> Result<S
     Ok(end)
 }
 
-/// Takes the floor off both ends of a span.
+/// Removes the floor from both ends of a span.
 fn trim(state: &State, span: Span, floor: &Floor) -> Option<Span> {
     let mut span = span;
     while floor.holds(span.from()) {

@@ -75,7 +75,7 @@ pub fn whole_output<P: Past>(
         return Ok(target);
     };
     let last = state.at().seq;
-    // Ends, because an output does.
+    // The loop ends, because an output has a finite number of items.
     loop {
         let (one, next) = match side {
             Side::To => (number, number.saturating_add(1)),
@@ -95,10 +95,10 @@ pub fn whole_output<P: Past>(
     }
 }
 
-/// The last point whose entry was made within a time.
+/// Returns the last point whose entry has a time that `within` accepts.
 ///
-/// Looked for from the end: where a clock was wrong for a while, times go back, and entries with a time in the future stand
-/// before those that hold. So it takes as long as there are entries after the point.
+/// The search starts at the end and reads every entry after the point, because times may go back: if a clock was wrong
+/// for a while, entries with a time in the future precede correct ones.
 fn point_at_time<P: Past>(
     state: &State,
     past: &P,
@@ -130,6 +130,7 @@ fn point_at_time<P: Past>(
     Ok((point != Point::default()).then_some(point))
 }
 
+/// Returns how many events satisfy `holds`, if all that do come first.
 fn events_while<P: Past>(
     state: &State,
     past: &P,
@@ -141,7 +142,7 @@ fn events_while<P: Past>(
     })
 }
 
-/// How many of the numbers 1 to `last` satisfy `holds`, if all that do come first.
+/// Returns how many of the numbers 1 to `last` satisfy `holds`, if all that do come first, by binary search.
 fn count_while<E>(last: u64, holds: impl Fn(u64) -> Result<bool, E>) -> Result<u64, E> {
     let (mut low, mut high) = (0, last);
     while low < high {

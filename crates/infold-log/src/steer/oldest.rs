@@ -9,8 +9,8 @@ use crate::{Cause, Floor, Item, Past, Seq, Span, State};
 
 /// Returns the cover of a truncation: the oldest rounds, about `fraction` of the visible ones.
 ///
-/// The count follows the peers' rule, floor((visible − 1) × fraction) made even, then whole rounds within it,
-/// at least one. The floor, pinned rounds and the last round stay; summaries are hidden last.
+/// The count follows the rule of Roo Code: floor((visible − 1) × fraction), made even. Only whole rounds within that
+/// count are hidden, but at least one. The floor, pinned rounds and the last round stay; summaries are hidden last.
 pub fn oldest<P: Past>(state: &State, fraction: f64, past: &P) -> Result<Cover, Refused<P::Error>> {
     let floor = Floor::of(state.shown(), past)?;
     let nothing = Refused::Nothing {
@@ -41,6 +41,7 @@ pub fn oldest<P: Past>(state: &State, fraction: f64, past: &P) -> Result<Cover, 
     )
 }
 
+/// Returns how many messages to hide.
 fn budget(state: &State, floor: &Floor, fraction: f64) -> u64 {
     let runs = state.shown().items().iter().map(|item| match item {
         Item::Run(run) => run.count(),
@@ -52,7 +53,7 @@ fn budget(state: &State, floor: &Floor, fraction: f64) -> u64 {
     hide - hide % 2
 }
 
-/// The oldest visible rounds of at most `budget` messages, at least one round.
+/// Returns the span of the oldest visible rounds: at most `budget` messages, but at least one round.
 fn oldest_rounds<P: Past>(
     state: &State,
     floor: &Floor,
@@ -65,7 +66,7 @@ fn oldest_rounds<P: Past>(
     let mut left = budget;
     for stretch in stretches(state, floor, last_round, past)? {
         let run = match stretch {
-            // Start again behind a summary, or stop before it.
+            // A truncation hides no summary while it can hide rounds, so its span starts after or ends before one.
             Stretch::Summary if to.is_some() => break,
             Stretch::Summary => {
                 from = None;
@@ -80,7 +81,7 @@ fn oldest_rounds<P: Past>(
         let wanted = run.count().min(left);
         if wanted < run.count() {
             let kept = Seq::new(run.from().get() + wanted).expect("past the start of a run");
-            // The cut goes before the round it would split.
+            // Cut before the round that the cut would split.
             let cut = past.record(kept)?.round.max(run.from());
             let before = cut.prev().filter(|end| *end >= run.from());
             if let Some(end) = before {
@@ -107,11 +108,11 @@ fn oldest_rounds<P: Past>(
     Ok(from.zip(to).and_then(|(from, to)| Span::new(from, to)))
 }
 
-/// A visible stretch, as truncation treats it.
+/// A part of the view, by how a truncation treats it.
 enum Stretch {
     /// A summary, which is hidden last.
     Summary,
-    /// A marker, which starts there and joins the next one.
+    /// The marker of an earlier truncation, with its first message: the new fold includes it.
     Marker(Seq),
     /// Messages that may be hidden.
     Run(Span),
@@ -157,7 +158,7 @@ fn foldable(run: Span, stays: &BTreeSet<Seq>, last_round: Seq) -> Vec<Span> {
     parts
 }
 
-/// From the first visible stand-in to the last, if a summary is among them.
+/// Returns the span from the first visible stand-in to the last, if a summary is among them.
 fn stand_ins(state: &State) -> Option<Span> {
     let folds = || {
         state.shown().items().iter().filter_map(|item| match item {

@@ -21,7 +21,7 @@ pub enum Refused<E> {
         /// The last one there is.
         last: u64,
     },
-    /// The layered state cannot be changed so.
+    /// The layered state does not allow the change.
     #[error("{why}")]
     State {
         /// The reason.
@@ -103,7 +103,7 @@ pub enum Refused<E> {
         /// The message.
         seq: Seq,
     },
-    /// A note without a word: no provider takes an empty message.
+    /// The note is empty: no provider accepts an empty message.
     #[error("a note has to say something")]
     Blank,
     /// There is no such pin.

@@ -35,8 +35,8 @@ fn round(talk: &Talk, members: &[Seq], closed: bool) -> Vec<Line> {
     for seq in members {
         let mut line = verbatim(talk, *seq);
         let waiting = rounds.waiting().cloned().collect::<Vec<_>>();
-        let (heard, paired) = rounds.pair(*seq, &line.facts, None);
-        if heard.starts {
+        let (placement, paired) = rounds.pair(*seq, &line.facts, None);
+        if placement.starts {
             interrupt(waiting, &mut shown);
             shown.append(&mut late);
         }

@@ -248,7 +248,7 @@ impl Talk {
     pub fn waiting(&self) -> Vec<Call> {
         let mut rounds = Rounds::default();
         for seq in self.path() {
-            rounds.hear(seq, self.facts_at(seq), None);
+            rounds.add(seq, self.facts_at(seq), None);
         }
         rounds.waiting().cloned().collect::<Vec<_>>()
     }

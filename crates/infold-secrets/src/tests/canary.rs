@@ -1,22 +1,23 @@
-//! Texts generated from an expression, so that the repository contains no secret.
+//! Generates canaries, texts that look like secrets, from the rules' expressions: so the repository contains none.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Returns a text that an expression matches, as far as a check of its parts can tell.
+/// Returns a text that is built to match an expression. It need not match, because assertions such as `\b` are ignored.
 pub fn canary(source: &str, seed: u64) -> String {
     let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
     let hir = parser.parse(source).expect("it is an expression");
-    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut generator = Generator(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let mut out = Vec::new();
-    dice.write(&hir, &mut out);
+    generator.write(&hir, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// A generator of numbers that is the same everywhere.
-struct Dice(u64);
+/// A pseudorandom generator (xorshift) whose numbers are the same on all systems.
+struct Generator(u64);
 
-impl Dice {
+impl Generator {
+    /// Returns a number less than `end`.
     fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -24,6 +25,7 @@ impl Dice {
         (self.0 >> 11) as usize % end.max(1)
     }
 
+    /// Appends a text that the expression describes.
     fn write(&mut self, hir: &Hir, out: &mut Vec<u8>) {
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => {}
@@ -31,7 +33,7 @@ impl Dice {
             HirKind::Class(class) => out.push(self.byte(class)),
             HirKind::Repetition(repeated) => {
                 let most = repeated.max.unwrap_or(repeated.min + 4);
-                // As few as there may be, or a little more.
+                // The fewest repetitions, or up to two more.
                 let more = self.below((most - repeated.min).min(2) as usize + 1);
                 for _ in 0..repeated.min as usize + more {
                     self.write(&repeated.sub, out);
@@ -46,7 +48,7 @@ impl Dice {
         }
     }
 
-    /// A byte of a class, one that can be seen if there is one.
+    /// Returns a byte of a class: a letter or digit if the class has any.
     fn byte(&mut self, class: &Class) -> u8 {
         let all: Vec<u8> = match class {
             Class::Bytes(class) => class.iter().flat_map(|it| it.start()..=it.end()).collect(),
@@ -55,12 +57,16 @@ impl Dice {
                 all.filter_map(|c| u8::try_from(c).ok()).collect()
             }
         };
-        let visible: Vec<u8> = all
+        let alphanumeric: Vec<u8> = all
             .iter()
             .copied()
             .filter(u8::is_ascii_alphanumeric)
             .collect();
-        let bytes = if visible.is_empty() { all } else { visible };
+        let bytes = if alphanumeric.is_empty() {
+            all
+        } else {
+            alphanumeric
+        };
         bytes[self.below(bytes.len())]
     }
 }

@@ -227,8 +227,8 @@ impl Log {
             added: &[],
         };
         let tied = ahead.tied(&rounds, &facts)?;
-        let heard = rounds.hear(seq, &facts, tied);
-        let record = Record::following(self.sums()?, &facts, heard, stored.time);
+        let placement = rounds.add(seq, &facts, tied);
+        let record = Record::following(self.sums()?, &facts, placement, stored.time);
         let entry = message_entry(place, stored.cut, record, message.wires());
         self.took_messages(&[entry], rounds);
         tail.unindexed += 1;

@@ -145,7 +145,7 @@ impl Log {
             let tied = Some(record.tied).filter(|tied| *tied < record.round);
             for seq in round_members(record.round, path.into_iter(), self)? {
                 let bytes = self.message(seq)?;
-                rounds.hear(seq, &self.parsed(seq, &bytes)?.facts(), tied);
+                rounds.add(seq, &self.parsed(seq, &bytes)?.facts(), tied);
             }
             let change = self.last_change()?;
             // Undoing a rewind hides the messages since, so an output may continue after one.

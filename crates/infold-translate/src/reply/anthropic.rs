@@ -3,6 +3,7 @@
 use super::{ReplyData, named_event, split_string, stop_name, text, text_member, with_members};
 use infold_wire::{Json, JsonKind, StopReason, TokenUsage, quote};
 
+/// The names of stop reasons, as [`stop_name`] takes them.
 const STOPS: [&str; 4] = ["end_turn", "max_tokens", "tool_use", "refusal"];
 
 pub(super) fn write_body(data: &ReplyData<'_>) -> String {
@@ -24,7 +25,7 @@ pub(super) fn write_body(data: &ReplyData<'_>) -> String {
 
 pub(super) fn write_stream(data: &ReplyData<'_>, size: usize) -> Vec<String> {
     let usage = data.usage.unwrap_or_default();
-    // The reply has begun, with one token.
+    // At its start, a stream reports one token of output.
     let begun = TokenUsage {
         output: usage.output.min(1),
         reasoning: 0,

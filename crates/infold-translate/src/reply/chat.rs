@@ -6,6 +6,7 @@ use super::{
 use infold_wire::neutral::push_all;
 use infold_wire::{Json, JsonKind, TokenUsage};
 
+/// The names of stop reasons, as [`stop_name`] takes them.
 pub(super) const STOPS: [&str; 4] = ["stop", "length", "tool_calls", "content_filter"];
 
 pub(super) fn write_body(data: &ReplyData<'_>) -> String {
@@ -82,7 +83,7 @@ const REASONING_CONTENT: &str = "\"reasoning_content\"";
 const REASONING: &str = "\"reasoning\"";
 const REASONING_DETAILS: &str = "\"reasoning_details\"";
 
-/// Returns a call without its arguments, then these in pieces.
+/// Returns the deltas of a call: first the call with empty arguments, then the arguments in pieces.
 pub(super) fn call_deltas(index: usize, call: Json<'_>, size: usize) -> Vec<String> {
     let inner = call.get("function");
     let given = inner.and_then(|inner| text_member(inner, "arguments"));
@@ -105,6 +106,7 @@ pub(super) fn call_deltas(index: usize, call: Json<'_>, size: usize) -> Vec<Stri
     std::iter::once(start).chain(rest).collect()
 }
 
+/// Returns the members that every chunk begins with.
 pub(super) fn head(data: &ReplyData<'_>) -> String {
     let ReplyData { id, model, .. } = data;
     format!(r#""id":"chatcmpl-{id}","object":"chat.completion.chunk","created":0,"model":{model}"#)

@@ -3,7 +3,7 @@
 use super::{ReplyData, event, split_string, stop_name, text, text_member, with_members};
 use infold_wire::{Json, TokenUsage};
 
-/// Only the parts show that tools are called.
+/// The names of stop reasons, as [`stop_name`] takes them. There is none for calls: only the parts show them.
 pub(super) const STOPS: [&str; 4] = ["STOP", "MAX_TOKENS", "STOP", "SAFETY"];
 
 pub(super) fn write_body(data: &ReplyData<'_>) -> String {
@@ -17,15 +17,15 @@ pub(super) fn write_stream(data: &ReplyData<'_>, size: usize) -> Vec<String> {
     let parts = parts.into_iter().flat_map(Json::elements);
     let mut parts: Vec<_> = parts.flat_map(|part| split_part(part, size)).collect();
     let last = parts.pop();
-    // The prompt is counted from the start, the reply as it grows.
-    let begun = data.usage.map(|usage| TokenUsage {
+    // All chunks but the last report the tokens of the prompt alone.
+    let prompt_usage = data.usage.map(|usage| TokenUsage {
         output: 0,
         reasoning: 0,
         ..usage
     });
     let early = parts
         .iter()
-        .map(|part| response(data, &format!("[{part}]"), None, begun));
+        .map(|part| response(data, &format!("[{part}]"), None, prompt_usage));
     let mut events: Vec<_> = early.map(|data| event(&data)).collect();
     let last = last.map_or("[]".to_owned(), |part| format!("[{part}]"));
     let stop = stop_name(data.stop, STOPS);
@@ -33,7 +33,7 @@ pub(super) fn write_stream(data: &ReplyData<'_>, size: usize) -> Vec<String> {
     events
 }
 
-/// Splits a part; calls and data are not split, and a signature comes with the last piece.
+/// Splits the text of a part. Calls and data are not split. Other members, such as a signature, are in the last piece.
 fn split_part(part: Json<'_>, size: usize) -> Vec<String> {
     let Some(said) = text_member(part, "text") else {
         return vec![text(part).to_owned()];

@@ -3,7 +3,7 @@
 use super::{ReplyData, split_string, stop_name, text, text_member};
 use infold_wire::{Json, TokenUsage};
 
-/// Only the message shows that tools are called.
+/// The names of stop reasons, as [`stop_name`] takes them. There is none for calls: only the message shows them.
 const STOPS: [&str; 4] = ["stop", "length", "stop", "content_filter"];
 
 pub(super) fn write_body(data: &ReplyData<'_>) -> String {
@@ -55,7 +55,7 @@ pub(super) fn done_members(data: &ReplyData<'_>) -> String {
     format!(r#""done":true,"done_reason":{stop}{usage_json}"#)
 }
 
-/// Times are in nanoseconds, and data up: a millisecond for each token.
+/// Writes usage. The durations are invented, because a reply has none: a million nanoseconds for each token.
 fn usage_json(usage: TokenUsage) -> String {
     let (sent, output) = (usage.sent(), usage.output);
     let (reading, writing) = (sent * 1_000_000, output * 1_000_000);

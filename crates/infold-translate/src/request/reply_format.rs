@@ -1,4 +1,4 @@
-//! Translates the format that a request wants its reply in.
+//! Translates the format that a request demands for its reply.
 
 use infold_wire::tools::lowercase_schema;
 use infold_wire::{Json, Wire};
@@ -43,7 +43,7 @@ const DEFAULT_SCHEMA_NAME: &str = "\"response\"";
 
 const JSON_MIME_TYPE: &str = "\"application/json\"";
 
-/// RequestSettings of a request: paths and values.
+/// Members of a request, as paths and values.
 pub(super) type RequestSettings = Vec<(&'static str, String)>;
 
 impl<'a> ReplyFormat<'a> {

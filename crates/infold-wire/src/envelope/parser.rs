@@ -19,7 +19,7 @@ pub struct EnvelopeParser {
     offset: u64,
     expect: Expect,
     token: OpenToken,
-    /// The next byte is escaped by a backslash at the end of the last chunk.
+    /// Whether a backslash at the end of the last chunk escapes the next byte.
     escaped: bool,
     open: BracketStack<{ MAX_DEPTH / 64 }>,
     /// The current string literal, if it is a name or a role that matters.
@@ -28,7 +28,7 @@ pub struct EnvelopeParser {
     member: MemberState,
     /// The current message.
     message: MessageState,
-    /// All messages so far are leading ones.
+    /// Whether all messages so far are leading system messages.
     leads: bool,
     list: Option<MessageList>,
     members: Vec<(String, Range<u64>)>,
@@ -63,18 +63,18 @@ enum OpenToken {
 struct MemberState {
     name: String,
     start: u64,
-    /// The member is the list of messages.
+    /// Whether the member is the list of messages.
     is_list: bool,
-    /// The member's value is a string.
+    /// Whether the member's value is a string.
     is_text: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct MessageState {
     start: u64,
-    /// The current member is the role.
+    /// Whether the current member is the role.
     at_role: bool,
-    /// The role is system or developer.
+    /// Whether the role is system or developer.
     is_system: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Takes calls of our tools out of a stream, and makes one stream of several rounds.
+//! Removes calls of our tools from a stream, and joins the streams of several rounds into one.
 
 mod state;
 mod chat;
@@ -30,11 +30,11 @@ pub struct ReplyFilter {
     held: Vec<HeldEvent>,
     /// The events from the first call of a round on, if calls are judged once they are complete; `None` before it.
     unjudged: Option<Vec<UnjudgedEvent>>,
-    /// The bytes for the client that are left of those events and of an incomplete last one.
+    /// The bytes of those events, and of an incomplete last one, that the client gets.
     judged: Vec<u8>,
-    /// Something came in this round that cannot be read. The client does not get it: it may be a part of a look-up.
+    /// Whether an unreadable event came in this round. The client does not get it: it may be a part of a look-up.
     has_unreadable: bool,
-    /// The mark behind the last event of a chat came.
+    /// Whether the mark after the last event of a chat came.
     is_done: bool,
     pub(super) state: FilterState,
 }
@@ -48,7 +48,7 @@ pub struct RoundOutcome {
     pub calls: ReplyCalls,
     /// The calls that are held back.
     pub held: HeldCalls,
-    /// The client did not get all that came.
+    /// Whether the client did not get all that came.
     pub is_withheld: bool,
 }
 
@@ -80,7 +80,7 @@ struct UnjudgedEvent {
 }
 
 impl ReplyFilter {
-    /// Starts with the first round of a reply.
+    /// Returns the filter for a reply, before its first round.
     pub fn new(wire: Wire, delivery: Delivery, held: HeldCalls) -> ReplyFilter {
         ReplyFilter {
             wire,

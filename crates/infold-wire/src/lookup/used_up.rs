@@ -1,4 +1,4 @@
-//! The reply to a client whose model continues to look things up when no more look-ups are answered.
+//! The reply to a client whose model still makes look-ups when no more are answered.
 
 use crate::{Reply, StopReason, TokenUsage, Wire, quote};
 

@@ -14,7 +14,7 @@ pub(super) struct ContentFacts {
     pub answers: Vec<Call>,
     pub links: Vec<Link>,
     pub has_reasoning: bool,
-    /// There is nothing but white space.
+    /// Whether there is nothing but white space.
     pub is_blank: bool,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct MessageMembers<'a> {
     pub id: Option<Json<'a>>,
     pub call_id: Option<Json<'a>>,
     pub output: Option<Json<'a>>,
-    /// A refusal, audio or images beside `content`.
+    /// Whether it has a refusal, audio or images beside `content`.
     pub has_other_content: bool,
     pub has_reasoning: bool,
     /// The wires that accept all of the members.

@@ -181,13 +181,13 @@ fn other_block_wires(kind: &[u8], block: &BlockMembers<'_>, user: bool, assistan
 struct BlockMembers<'a> {
     kind: Option<Json<'a>>,
     text: Option<Json<'a>>,
-    /// The block has a member that Anthropic does not know.
+    /// Whether the block has a member that Anthropic does not know.
     has_unknown: bool,
-    /// The arguments are an object.
+    /// Whether the arguments are an object.
     has_arguments: bool,
-    /// The block names the call it answers.
+    /// Whether the block names the call that it answers.
     has_call_id: bool,
-    /// The content may not occur in a result.
+    /// Whether the content may not occur in a result.
     has_odd_content: bool,
     is_signed: bool,
 }

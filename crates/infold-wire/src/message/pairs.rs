@@ -153,7 +153,7 @@ mod tests {
         let mut seq = Seq::FIRST;
         let mut starts = 0;
         for text in messages {
-            starts += usize::from(rounds.hear(seq, &facts(text), None).round == seq);
+            starts += usize::from(rounds.add(seq, &facts(text), None).round == seq);
             seq = seq.next();
         }
         starts

@@ -1,4 +1,4 @@
-//! Takes the quotations out of an error message.
+//! Removes the quotations from an error message.
 
 use std::ops::Range;
 

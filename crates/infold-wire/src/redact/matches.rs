@@ -128,15 +128,15 @@ struct MatchReplacer<'a, 'f> {
     find: &'a mut FindMatches<'f>,
     matches: usize,
     left: usize,
-    /// Texts that messages are paired by are searched too, though not replaced.
+    /// Whether texts that messages are paired by are searched too, though not replaced.
     counts_left: bool,
-    /// Names of members that are content are searched together with their values too.
+    /// Whether names of members that are content are searched together with their values too.
     joins_members: bool,
     /// Set for a record of a transcript: the placeholder of a message.
     placeholder: Option<&'a [u8]>,
     /// The role of the searched text.
     role: Role,
-    /// A replacement broke a part of media, and no object around it was recognised as media yet.
+    /// Whether a replacement broke a part of media, and no object around it was recognised as media yet.
     breaks_media: bool,
 }
 

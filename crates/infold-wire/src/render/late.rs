@@ -1,4 +1,4 @@
-//! Shows results that answer no call as user text.
+//! Turns results that answer no call into user text.
 
 use infold_log::{Call, Role};
 

@@ -1,4 +1,4 @@
-//! Builds a chat completion of deltas of one message, and of tool calls by their index.
+//! Builds a chat completion from its chunks: the deltas of one message, and pieces of tool calls, which have an index.
 
 use super::chat_calls::CallPlaces;
 use super::growing_json::{
@@ -29,6 +29,7 @@ pub struct ChatBuilder {
     has_begun: bool,
     /// Whether the message arrived unstreamed.
     is_whole: bool,
+    /// The last `finish_reason`.
     finish: Option<String>,
     /// Whether `[DONE]` arrived.
     done: bool,
@@ -45,6 +46,7 @@ impl ChatBuilder {
         let [model, choices, usage, groq] = json.pick(["model", "choices", "usage", "x_groq"]);
         self.model = text_of(model).or_else(|| self.model.take());
         let choice = first_choice(choices);
+        // Usage in other places than the usual one: Groq's own member, or the choice.
         let mut elsewhere = groq.and_then(|groq| groq.get("usage"));
         if let Some(choice) = choice {
             let keys = ["delta", "message", "finish_reason", "usage"];
@@ -64,12 +66,12 @@ impl ChatBuilder {
         self.usage = usage.or(elsewhere).map(read_usage).or(self.usage);
     }
 
-    /// Notes the marker behind the last chunk.
+    /// Records that `[DONE]` arrived, the marker after the last chunk.
     pub fn mark_done(&mut self) {
         self.done = true;
     }
 
-    /// Returns whether the end of the reply came.
+    /// Returns whether the end of the reply arrived.
     pub fn is_complete(&self) -> bool {
         self.has_begun && self.done
     }
@@ -111,7 +113,7 @@ impl ChatBuilder {
         }
     }
 
-    /// Returns the reply, if it is complete.
+    /// Returns the reply, if it is complete. `is_whole` says that the body is a single JSON object, not a stream.
     pub fn finish(self, is_whole: bool) -> Result<Reply, MissingPart> {
         if !self.has_begun {
             return Err(MissingPart::Everything);
@@ -142,7 +144,7 @@ impl ChatBuilder {
         }
     }
 
-    /// Returns the message as it would have come as a whole.
+    /// Returns the message as an unstreamed reply would have it; none if it has no content.
     fn message(&self) -> Option<Vec<u8>> {
         let parts = array(&self.parts.to_json());
         let calls = array(&self.calls.to_json());
@@ -173,7 +175,8 @@ impl ChatBuilder {
         if !has_content && members.iter().all(|(_, value)| value.is_none()) {
             return None;
         }
-        // A message that is sent back may have null content only beside an answer; reasoning is none.
+        // When the message is sent back, null content is accepted only beside one of these members; reasoning is not
+        // enough.
         let answers = ["refusal", "audio", "function_call", "tool_calls"];
         let empty = if answers.into_iter().any(has) {
             "null"
@@ -189,7 +192,7 @@ impl ChatBuilder {
     }
 }
 
-/// Reads usage, in which the prompt includes tokens from a cache.
+/// Reads usage. On this wire, the tokens of the prompt include those read from a cache.
 fn read_usage(usage: Json<'_>) -> TokenUsage {
     let keys = "prompt_tokens completion_tokens total_tokens prompt_tokens_details completion_tokens_details prompt_cache_hit_tokens cached_tokens";
     let [sent, output, total, sent_of, output_of, hit, cached] = pick(keys, usage);
@@ -210,6 +213,7 @@ fn read_usage(usage: Json<'_>) -> TokenUsage {
 #[derive(Debug, Default)]
 struct CallList {
     calls: Vec<CallBuilder>,
+    /// Finds the call in `calls` that a piece belongs to.
     places: CallPlaces,
     /// Whether each element is a complete call.
     are_whole: bool,
@@ -268,7 +272,8 @@ impl CallList {
 }
 
 impl CallBuilder {
-    /// Reads name and arguments, and reports the latter if the call is the last.
+    /// Reads a piece of the name and the arguments. Arguments are reported only for the last call, because a delta of
+    /// arguments continues the call that began last.
     fn push_function(&mut self, json: Json<'_>, on_delta: &mut OnDelta<'_>, last: bool) {
         let [name, arguments, input] = json.pick(["name", "arguments", "input"]);
         // A name may be repeated, and may come in several chunks.
@@ -316,9 +321,9 @@ struct PartList(Vec<PartBuilder>);
 
 #[derive(Debug)]
 struct PartBuilder {
-    /// The call's first chunk.
+    /// The first chunk of the part.
     start: String,
-    /// The call's type and index.
+    /// The type and the index of the part.
     identity: [Option<String>; 2],
     text: GrowingText,
     summary: GrowingText,

@@ -23,7 +23,8 @@ struct BegunCall {
 }
 
 impl CallPlaces {
-    /// Returns the place of the call that a piece belongs to, and begins one if it belongs to none; one that is whole does not.
+    /// Returns the place of the call that a piece belongs to. A piece that is a whole call, or belongs to none, begins
+    /// a new one.
     pub fn place(&mut self, piece: Json<'_>, is_whole: bool) -> usize {
         let known = self.find(piece).filter(|_| !is_whole);
         let PieceOfCall {

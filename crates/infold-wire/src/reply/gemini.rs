@@ -1,4 +1,4 @@
-//! Builds a Gemini content of chunks of its parts.
+//! Builds a Gemini content from the chunks of its parts.
 
 use super::growing_json::{
     GrowingText, OnDelta, array, first_choice, object, pick, raw, text_of, token_count,

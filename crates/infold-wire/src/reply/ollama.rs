@@ -1,4 +1,4 @@
-//! Builds an Ollama reply of JSON lines, the last of which is `done`.
+//! Builds an Ollama reply from JSON lines, the last of which is `done`.
 
 use super::growing_json::{GrowingText, OnDelta, array, object, pick, raw, text_of, token_count};
 use super::reader::MissingPart;

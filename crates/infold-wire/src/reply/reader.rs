@@ -34,7 +34,7 @@ pub struct ReplyReader {
     failed: Option<ReplyError>,
 }
 
-/// Builds a reply of its events.
+/// Builds a reply from its events.
 #[derive(Debug)]
 enum ReplyBuilder {
     Chat(Box<chat::ChatBuilder>),

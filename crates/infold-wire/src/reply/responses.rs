@@ -1,4 +1,4 @@
-//! Builds a response of output items, each of which arrives complete when it is done.
+//! Builds a response from output items, each of which arrives complete when it is done.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Splits the bytes of a reply into events, with any splits in transit.
+//! Splits the bytes of a reply into events, wherever the network split the bytes.
 //!
 //! A reply arrives as server-sent events, as JSON objects one after the other (lines, or the elements of an array), or
 //! as one JSON object. Its first byte determines which.
@@ -23,12 +23,12 @@ pub struct StreamEvent<'a> {
 /// Called with each event.
 pub type OnEvent<'a> = dyn FnMut(StreamEvent<'_>) -> Result<(), ReplyError> + 'a;
 
-/// Splits bytes into events, of which it holds one at most.
+/// Splits bytes into events, and buffers at most one of them.
 #[derive(Debug, Default)]
 pub struct EventSplitter {
     layout: StreamLayout,
-    /// The bytes before those of this push.
-    before: u64,
+    /// The number of bytes in all earlier calls of `push`.
+    bytes_before: u64,
 }
 
 #[derive(Debug, Default)]
@@ -61,14 +61,14 @@ impl EventSplitter {
             StreamLayout::Unknown => {}
             StreamLayout::Lines(lines) => lines.push(&bytes[start..], take)?,
             StreamLayout::Objects(objects) => {
-                objects.push(&bytes[start..], self.before + start as u64, take)?;
+                objects.push(&bytes[start..], self.bytes_before + start as u64, take)?;
             }
         }
-        self.before += bytes.len() as u64;
+        self.bytes_before += bytes.len() as u64;
         Ok(())
     }
 
-    /// Returns the event that began and did not end. It may be complete, or cut off anywhere.
+    /// Takes the server-sent event at the end that no empty line ended. It may be complete, or cut off anywhere.
     pub fn rest(&mut self) -> Option<StreamEvent<'_>> {
         match &mut self.layout {
             StreamLayout::Lines(lines) => lines.rest(),
@@ -76,7 +76,7 @@ impl EventSplitter {
         }
     }
 
-    /// Returns whether an event began and did not end.
+    /// Returns whether an event has begun and not ended.
     pub fn is_open(&self) -> bool {
         match &self.layout {
             StreamLayout::Unknown => false,
@@ -90,7 +90,7 @@ impl EventSplitter {
         matches!(self.layout, StreamLayout::Objects(_))
     }
 
-    /// Returns the first line that no stream of events would have.
+    /// Returns the first line that is not a line of server-sent events.
     pub fn unknown_line(&self) -> Option<&[u8]> {
         match &self.layout {
             StreamLayout::Lines(lines) => lines.unknown.as_deref(),
@@ -98,7 +98,7 @@ impl EventSplitter {
         }
     }
 
-    /// Returns the bytes so far of an event that has not ended.
+    /// Returns the bytes so far of a server-sent event that has not ended; zero for JSON objects.
     pub fn pending_bytes(&self) -> u64 {
         match &self.layout {
             StreamLayout::Lines(lines) => lines.pending_bytes() as u64,
@@ -106,7 +106,7 @@ impl EventSplitter {
         }
     }
 
-    /// Returns whether the first line was one that no stream of events would have.
+    /// Returns whether already the first line was not one of server-sent events.
     pub fn is_foreign(&self) -> bool {
         matches!(&self.layout, StreamLayout::Lines(lines) if lines.unknown.is_some() && !lines.has_known)
     }
@@ -122,13 +122,13 @@ struct SseParser {
     has_data: bool,
     /// Whether the last line ended with CR, which a LF may follow.
     ends_with_cr: bool,
-    /// The first line that no stream of events would have.
+    /// The first line with an unknown field.
     unknown: Option<Vec<u8>>,
-    /// Whether a known line of a stream preceded any unknown one.
+    /// Whether a line with a known field came before any other.
     has_known: bool,
 }
 
-/// The fields an event has.
+/// The fields of server-sent events.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
 impl SseParser {
@@ -179,6 +179,7 @@ impl SseParser {
         self.has_known |= self.unknown.is_none();
     }
 
+    /// Ends the event at an empty line.
     fn dispatch(&mut self, take: &mut OnEvent<'_>) -> Result<(), ReplyError> {
         let has_data = std::mem::take(&mut self.has_data);
         let taken = if has_data {
@@ -291,21 +292,22 @@ fn check_size(held: usize, more: &[u8]) -> Result<(), ReplyError> {
 mod tests {
     use super::*;
 
-    /// The events of a stream that comes in pieces of this size.
-    fn cut(bytes: &[u8], size: usize) -> Vec<String> {
+    /// Returns the events of a stream that arrives in pieces of this size.
+    fn events_in_pieces(bytes: &[u8], size: usize) -> Vec<String> {
         let (mut events, mut found) = (EventSplitter::default(), Vec::new());
-        let told = |event: StreamEvent<'_>| {
+        let describe = |event: StreamEvent<'_>| {
             let text = String::from_utf8_lossy;
             format!("{}|{}", text(event.name), text(event.data))
         };
         for piece in bytes.chunks(size) {
             let mut take = |event: StreamEvent<'_>| {
-                found.push(told(event));
+                found.push(describe(event));
                 Ok(())
             };
             events.push(piece, &mut take).expect("events");
         }
-        found.extend(events.rest().map(|event| format!("{} (rest)", told(event))));
+        let rest = events.rest();
+        found.extend(rest.map(|event| format!("{} (rest)", describe(event))));
         found
     }
 
@@ -316,7 +318,8 @@ mod tests {
         for end in ["\n", "\r\n", "\r"] {
             let bytes = lines.replace('\n', end);
             for size in 1..bytes.len() {
-                assert_eq!(cut(bytes.as_bytes(), size), expected, "{end:?} by {size}");
+                let found = events_in_pieces(bytes.as_bytes(), size);
+                assert_eq!(found, expected, "{end:?} by {size}");
             }
         }
     }
@@ -330,13 +333,14 @@ mod tests {
             "{\"a\":\"}\\\"\"}{\"b\":[{}]}{\"cut",
         ] {
             for size in 1..text.len() {
-                assert_eq!(cut(text.as_bytes(), size), expected, "{text} by {size}");
+                let found = events_in_pieces(text.as_bytes(), size);
+                assert_eq!(found, expected, "{text} by {size}");
             }
         }
     }
 
     #[test]
-    fn an_event_that_never_ends_is_not_held() {
+    fn an_event_that_never_ends_is_an_error_and_not_buffered() {
         for start in ["data: ", "{\""] {
             let mut events = EventSplitter::default();
             let mut pushed = events.push(start.as_bytes(), &mut |_| Ok(()));

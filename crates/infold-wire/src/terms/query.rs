@@ -16,7 +16,7 @@ pub struct Query {
     pub phrases: Vec<Vec<String>>,
     /// Words that a message must not have, each alone or in a row.
     pub excluded: Vec<Vec<String>>,
-    /// The query is a sentence rather than a few words: its answer need not have any of them.
+    /// Whether the query is a sentence rather than a few words: its answer need not have any of them.
     pub is_sentence: bool,
 }
 
@@ -27,9 +27,9 @@ pub struct QueryTerm {
     pub word: String,
     /// The forms that it may have in a message.
     pub forms: Vec<TermForm>,
-    /// The term is a whole identifier or path, whose parts are terms too.
+    /// Whether the term is a whole identifier or path, whose parts are terms too.
     pub is_whole: bool,
-    /// The term is a part of a whole.
+    /// Whether the term is a part of such an identifier or path.
     pub is_part: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct QueryTerm {
 pub struct TermForm {
     /// The term in the index.
     pub term: String,
-    /// Only the beginning of an indexed term has to match.
+    /// Whether only the beginning of an indexed term has to match.
     pub is_prefix: bool,
     /// The relation of the form to the typed word.
     pub kind: FormKind,

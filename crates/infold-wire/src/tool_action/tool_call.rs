@@ -6,19 +6,19 @@ use super::tool_kind::{ToolKind, kind_of_plain, plain_name};
 use super::{BACK_BYTES, FRONT_BYTES, MAX_ARGUMENTS_BYTES, ToolAction, ToolCall, excerpt, todo};
 use crate::{Json, JsonKind, shorten};
 
-/// Arguments that name a file.
+/// The names of arguments that are the path of a file.
 pub const PATH_KEYS: &str = "file_path path filePath filename file target_file absolute_path AbsolutePath \
     notebook_path filepath file_name relative_path uri directory";
-/// Arguments that are a command.
+/// The names of arguments that are a command.
 pub const COMMAND_KEYS: &str = "command cmd script commands command_line code";
-/// Arguments that are searched for.
+/// The names of arguments that are the pattern or question of a search.
 const QUERY_KEYS: &str = "pattern query regex search search_term glob_pattern q";
 const MAX_PATH_CHARS: usize = 300;
 const MAX_COMMAND_CHARS: usize = 1000;
 /// Longer arguments are cut before they are shortened.
 const MAX_ARGUMENT_BYTES: usize = 4096;
 
-/// The members of an object, found in one pass, since a file's contents may be among them.
+/// The arguments of a call. The members are collected in one pass, because a file's contents may be among them.
 struct Arguments<'a> {
     whole: Json<'a>,
     members: Vec<(Cow<'a, [u8]>, Json<'a>)>,
@@ -39,20 +39,20 @@ impl<'a> Arguments<'a> {
         found.map(|(_, value)| *value)
     }
 
-    /// Returns the first of these arguments.
+    /// Returns the first of these arguments that the call has.
     fn get_any(&self, keys: &str) -> Option<Json<'a>> {
         keys.split_whitespace().find_map(|key| self.get(key))
     }
 
-    /// Returns the text of the first of these arguments that has one.
+    /// Returns the text of the first of these arguments that is a string and not empty.
     fn text(&self, keys: &str) -> Option<String> {
-        keys.split_whitespace()
-            .find_map(|key| excerpt(self.get(key)?, MAX_ARGUMENT_BYTES, 0))
-            .map(Cow::into_owned)
-            .filter(|text| !text.is_empty())
+        let mut texts = keys
+            .split_whitespace()
+            .filter_map(|key| excerpt(self.get(key)?, MAX_ARGUMENT_BYTES, 0));
+        texts.find(|text| !text.is_empty()).map(Cow::into_owned)
     }
 
-    /// Returns the path in the first of these arguments that has a text.
+    /// Returns the path in the first of these arguments that is a string and not empty.
     fn path(&self, keys: &str) -> Option<String> {
         Some(shorten(&self.text(keys)?, MAX_PATH_CHARS))
     }
@@ -81,6 +81,7 @@ pub fn read(id: Option<String>, name: &str, arguments: Option<Json<'_>>) -> Tool
     }
 }
 
+/// Returns the actions of a call. `text` is that of its arguments without file names.
 fn read_actions(name: &str, arguments: &Arguments<'_>, text: &str) -> Vec<ToolAction> {
     let plain = plain_name(name);
     let path = arguments.path(PATH_KEYS);
@@ -121,7 +122,7 @@ fn read_actions(name: &str, arguments: &Arguments<'_>, text: &str) -> Vec<ToolAc
     guess_actions(&plain, arguments, path, text)
 }
 
-/// Guesses the actions of a tool with an unknown name from its arguments.
+/// Guesses the action of a call from its arguments, if the name of the tool is not enough.
 fn guess_actions(
     plain: &str,
     arguments: &Arguments<'_>,
@@ -130,8 +131,8 @@ fn guess_actions(
 ) -> Vec<ToolAction> {
     let command = COMMAND_KEYS
         .split(' ')
-        .find_map(|key| read_command(arguments.get(key)?))
-        .filter(|command| !command.trim().is_empty());
+        .filter_map(|key| read_command(arguments.get(key)?))
+        .find(|command| !command.trim().is_empty());
     if let Some(command) = command {
         return vec![ToolAction::Run(shorten(&command, MAX_COMMAND_CHARS))];
     }
@@ -164,7 +165,7 @@ fn guess_actions(
     ))]
 }
 
-/// Reads a command: a text, or a list of words, of which a shell's last one is the command.
+/// Reads a command: a text, or a list of words. If these run a shell, such as `bash -c`, the command is the last word.
 fn read_command(value: Json<'_>) -> Option<String> {
     if value.kind() == JsonKind::String {
         return excerpt(value, MAX_ARGUMENT_BYTES, 0).map(Cow::into_owned);
@@ -223,7 +224,7 @@ fn read_search(arguments: &Arguments<'_>, path: Option<String>) -> Vec<ToolActio
     }
 }
 
-/// Returns the patch in a call, if it applies one: by its own tool, or fed to a command.
+/// Returns the patch that a call applies, if it applies one: with a tool for patches, or inside a command.
 fn patch(plain: &str, arguments: &Arguments<'_>) -> Option<String> {
     let text = match arguments.whole.kind() {
         JsonKind::String => excerpt(arguments.whole, FRONT_BYTES, BACK_BYTES)?.into_owned(),
@@ -270,7 +271,7 @@ fn patch_actions(patch: &str) -> Vec<ToolAction> {
     out
 }
 
-/// Writes the values of arguments, without file names.
+/// Writes the values of all arguments except those that name a file.
 fn write_arguments(arguments: &Arguments<'_>, out: &mut String) {
     let is_path = |key: &[u8]| {
         PATH_KEYS

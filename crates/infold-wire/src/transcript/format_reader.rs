@@ -12,10 +12,10 @@ pub trait FormatReader: Send + Sync {
         false
     }
 
-    /// Sees a record beforehand.
+    /// Reads a record in advance, before the first is read.
     fn plan(&mut self, _text: &[u8]) {}
 
-    /// Notes that all records have been seen.
+    /// Ends the reading in advance, after all records.
     fn finish_plan(&mut self) {}
 
     /// Reads one record; fails with a description of the error.

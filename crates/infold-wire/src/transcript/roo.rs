@@ -99,10 +99,10 @@ pub enum Slot {
 
 /// Plans an array of `messages` messages with these folds as tags.
 pub fn slots(messages: usize, folds: &[TagFold]) -> Vec<Slot> {
-    let Ok(nobody) = Tagged::parse(b"{}") else {
+    let Ok(untagged) = Tagged::parse(b"{}") else {
         return Vec::new();
     };
-    let array = to_tags(&vec![nobody; messages], folds);
+    let array = to_tags(&vec![untagged; messages], folds);
     let slot = |entry: &Tagged| {
         let stands = TagKind::ALL.into_iter().any(|kind| entry.is_stand_in(kind));
         let tags = entry.tags().into_iter();
@@ -147,7 +147,7 @@ fn names(kind: TagKind) -> (&'static str, &'static str) {
     }
 }
 
-/// An entry of the same tags that says nothing.
+/// Returns an entry with the same tags and no content.
 fn skeleton(tagged: &Tagged) -> Result<Tagged, String> {
     let mut text = String::from("{");
     let mut member = |name: &str, value: &str| {

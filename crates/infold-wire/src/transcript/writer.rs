@@ -12,7 +12,7 @@ use super::{
 use crate::tags::{TagId, TagKind};
 use crate::{Form, Json, Message, MessageError, quote};
 
-/// The error that a format is only read.
+/// The error for writing a format that can only be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{format} transcripts can be read, but not written")]
 pub struct ReadOnlyFormat {

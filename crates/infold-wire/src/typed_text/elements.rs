@@ -30,9 +30,9 @@ struct Tag {
     /// The index of its name in [`ELEMENTS`].
     name: usize,
     is_closing: bool,
-    /// Only blanks precede the tag on its line.
+    /// Whether only blanks precede the tag on its line.
     starts_line: bool,
-    /// Only blanks, or another tag, follow the tag on its line.
+    /// Whether only blanks, or another tag, follow the tag on its line.
     ends_line: bool,
     is_quoted: bool,
 }

@@ -1,4 +1,4 @@
-//! Chunks of a chat completion.
+//! Filters the chunks of a chat completion.
 
 use super::{CallVerdict, FilterState, changed};
 use crate::reply::chat_calls::CallPlaces;

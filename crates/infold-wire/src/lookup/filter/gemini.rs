@@ -1,4 +1,4 @@
-//! Chunks of a Gemini reply.
+//! Filters the chunks of a Gemini reply.
 
 use super::{CallVerdict, FilterState, changed};
 use crate::Json;

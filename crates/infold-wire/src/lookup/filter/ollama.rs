@@ -1,4 +1,4 @@
-//! Lines of an Ollama reply.
+//! Filters the lines of an Ollama reply.
 
 use super::{CallVerdict, FilterState, changed};
 use crate::Json;

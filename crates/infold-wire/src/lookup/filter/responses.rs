@@ -1,4 +1,4 @@
-//! Events of a response.
+//! Filters the events of a response.
 
 use super::{CallVerdict, FilterState, changed};
 use crate::lookup::HeldCalls;

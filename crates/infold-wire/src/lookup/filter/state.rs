@@ -18,7 +18,7 @@ pub(in crate::lookup) struct FilterState {
     pub round: usize,
     /// The number of calls of our tools in this round so far.
     pub lookups: usize,
-    /// This round has a call for the client.
+    /// Whether this round has a call for the client.
     pub has_client_calls: bool,
     /// The id of the first round, and when it was made, in JSON.
     pub id: Option<String>,

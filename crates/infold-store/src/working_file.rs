@@ -17,7 +17,7 @@ pub struct WorkingFile {
     kept: bool,
 }
 
-/// Which file.
+/// The kinds of working files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Working {
     /// `unsummarized.jsonl`: the messages that stay as they are.

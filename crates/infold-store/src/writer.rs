@@ -117,7 +117,7 @@ impl Writer {
             buffer: Vec::new(),
             pass: None,
             frames: None,
-            // Who forces things at all made it so.
+            // A process that syncs its writes synced these when it created the task.
             rooted: Rooted::new(durability != Durability::Never),
             log,
             current,

@@ -121,7 +121,8 @@ const CLAIMABLE: &str = "
         WHERE u.status = 'running' AND u.user IS t.user AND r.lease_until > ?1))";
 
 impl Registry {
-    /// Adds a new task to the queue, or to the tasks that are under way if it comes with a lease; `publish` makes it visible.
+    /// Adds a new task to the queue, or to the tasks that are under way if it comes with a lease; `publish` makes it
+    /// visible.
     ///
     /// A task with this id, or an unfinished one for the same item of the same source (issue, merge request …), is not
     /// added again.

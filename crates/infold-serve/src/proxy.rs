@@ -354,7 +354,8 @@ impl ProxiedRequest<'_> {
         let carry = move |state: &ServerState, call: &ModelCall, stage, blocking| {
             Ok::<_, ConversationError>(
                 match state.conversations.advance(call, stage, blocking)? {
-                    // ExchangeRecorder at once: the client may go away before this is seen.
+                    // The recorder is made at once: if the client goes away before this result is used, dropping it
+                    // records the exchange as failed.
                     CallStage::Ready(outgoing, exchange) => {
                         let metrics = Arc::clone(&state.metrics);
                         Ok((

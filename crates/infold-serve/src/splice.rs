@@ -339,7 +339,8 @@ pub(crate) fn is_plain(view: &View, shown: &Shown) -> bool {
     view.pieces().iter().all(|piece| verbatim(&piece.shows))
 }
 
-/// Returns the client's request with the parts of the layered state that its messages carry, and every other byte as it came.
+/// Returns the client's request with the parts of the layered state that its messages carry. Every other byte stays as
+/// it came.
 ///
 /// Of a conversation that the provider stores, the client sends only the end: the provider has the parts before that.
 pub(crate) fn splice_contexts(

@@ -61,7 +61,7 @@ pub(super) fn judge(run: &SweepRun<'_>, fixture: &Fixture) -> Judged {
     if let Some(what) = crash(&ran).filter(|_| !is_killed) {
         wrong.push((Flaw::Crash, what));
     }
-    // TrialFilter a killed server may leave a client without an answer.
+    // Only a killed server may leave a client without an answer.
     if let Some(what) = visit.refused.first().filter(|_| !is_killed) {
         wrong.push((Flaw::Untrue, format!("a client was not answered: {what}")));
     }

@@ -14,7 +14,7 @@ pub(crate) struct Catalog {
     targets: HashMap<String, ToolTarget>,
 }
 
-/// Whose tool a name means.
+/// The tool of a server that a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolTarget {
     /// The position of the server.

@@ -19,7 +19,7 @@ const SEARCH: &str = "search_history";
 const PIN: &str = "pin";
 const SET_PHASE: &str = "set_phase";
 
-/// The names of the tools that every task has. A tool of an MCP server with one of these names is offered under another.
+/// The names of the tools that every task has. A tool of an MCP server with one of these names is offered by another.
 pub const NAMES: [&str; 5] = [RECALL, SEARCH, PIN, SET_PHASE, DONE];
 
 /// Returns whether a tool reads the history.

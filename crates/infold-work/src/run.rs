@@ -352,6 +352,6 @@ impl TaskRun<'_> {
     /// Updates the counters of the registry, and resets the count of attempts: the task has made progress.
     fn record_progress(&mut self) -> Result<(), RunError> {
         self.contexts.settle(self.task, self.writer)?;
-        Ok(self.lease.went_on()?)
+        Ok(self.lease.record_progress()?)
     }
 }

@@ -81,7 +81,7 @@ impl LeftOutEntry {
     }
 }
 
-/// The permissions that go without saying.
+/// The most common permissions of each kind: only files and directories with others are listed with theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct UsualModes {
     file: u32,
@@ -194,7 +194,7 @@ pub(crate) fn read(text: &[u8], listing: &mut SnapshotListing) -> Option<()> {
 }
 
 impl UsualModes {
-    /// Returns those that most files have, so that a workspace of which all files are private says so once.
+    /// Returns the permissions that most files have, so that a workspace of private files records them only once.
     fn most_common<'a>(
         listing: &SnapshotListing,
         files: impl Iterator<Item = (&'a [u8], FileKind, u32)> + Clone,

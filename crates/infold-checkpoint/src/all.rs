@@ -44,9 +44,9 @@ pub struct ShadowInfo {
     pub directory: PathBuf,
     /// How many snapshots each task has.
     pub tasks: BTreeMap<Uuid, u64>,
-    /// The size of all of it, including repositories that were set aside.
+    /// The size of that directory, including repositories that were set aside.
     pub bytes: u64,
-    /// A restoration that was cut off.
+    /// A restoration that was interrupted, and has to be resumed or abandoned.
     pub pending: Option<PendingRestore>,
     /// Damaged repositories that were set aside.
     pub set_aside: Vec<PathBuf>,
@@ -54,7 +54,7 @@ pub struct ShadowInfo {
     pub damage: Option<String>,
 }
 
-/// The amounts that were removed with tasks.
+/// The totals of what was removed with the snapshots of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
     /// How many snapshots.
@@ -84,7 +84,7 @@ impl Checkpoints {
             };
             let holds_any = |refs: Refs| refs.iter().any(|(at, _)| tasks.contains(&at.task));
             let is_unpacked = directory.join(UNPACKED_FILE).exists();
-            // Damage shows when it is opened.
+            // A repository whose refs cannot be read is opened too: that sets the damaged one aside.
             if !is_unpacked && !Refs::read(&directory.join(REPOSITORY)).map_or(true, holds_any) {
                 continue;
             }
@@ -200,7 +200,7 @@ fn info(directory: PathBuf) -> Option<ShadowInfo> {
 }
 
 /// Returns the damaged repositories that were set aside.
-pub(crate) fn torn_directories(directory: &std::path::Path) -> Vec<PathBuf> {
+pub(crate) fn torn_directories(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
     };

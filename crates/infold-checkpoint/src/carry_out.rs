@@ -36,7 +36,7 @@ pub(crate) struct CarryOut<'a> {
     /// The damage found in a snapshot that cannot be read.
     pub damage: Option<String>,
     /// Directories that were made writable.
-    pub loosened: BTreeSet<Vec<u8>>,
+    pub made_writable: BTreeSet<Vec<u8>>,
 }
 
 /// The result of a step on one path.
@@ -140,7 +140,7 @@ impl CarryOut<'_> {
     /// Sets the permissions of directories, and returns the report.
     pub fn finish(mut self, plan: &RestorePlan) -> Result<Restored, CheckpointError> {
         let mut modes: BTreeMap<_, _> = self
-            .loosened
+            .made_writable
             .iter()
             .filter_map(|path| {
                 let target = self.target.directories.get(path);
@@ -179,7 +179,7 @@ impl CarryOut<'_> {
             Some(_) => return Ok(PathOutcome::Kept(KeptReason::Changed)),
         }
         let taken = StagingDir::file_name(path, Stage::Taken);
-        let moved = self.loosening(above, directory.as_fd(), |directory| {
+        let moved = self.with_write_access(above, directory.as_fd(), |directory| {
             move_to_free(directory, name, self.staging.handle(), &taken)
         })?;
         match moved {
@@ -220,7 +220,7 @@ impl CarryOut<'_> {
         let Some(directory) = self.open(above)? else {
             return Ok(PathOutcome::Nothing);
         };
-        let removed = self.loosening(above, directory.as_fd(), |directory| {
+        let removed = self.with_write_access(above, directory.as_fd(), |directory| {
             unlinkat(directory, name, AtFlags::REMOVEDIR)
         })?;
         Ok(match removed {
@@ -237,7 +237,7 @@ impl CarryOut<'_> {
             let in_the_way = self.in_the_way(path);
             return Ok(PathOutcome::Kept(self.why_kept(&in_the_way)));
         };
-        let made = self.loosening(above, directory.as_fd(), |directory| {
+        let made = self.with_write_access(above, directory.as_fd(), |directory| {
             mkdirat(directory, name, Mode::from_raw_mode(0o700))
         })?;
         Ok(match made {
@@ -267,7 +267,7 @@ impl CarryOut<'_> {
             Some(FileType::Directory) => return Ok(PathOutcome::Kept(KeptReason::NotEmpty)),
             Some(_) => return Ok(PathOutcome::Kept(KeptReason::Changed)),
         }
-        let exchanged = self.loosening(above, directory.as_fd(), |directory| {
+        let exchanged = self.with_write_access(above, directory.as_fd(), |directory| {
             exchange(self.staging.handle(), &staged, directory, name)
         })?;
         match exchanged {
@@ -302,7 +302,7 @@ impl CarryOut<'_> {
     ) -> Result<PathOutcome, CheckpointError> {
         let (_, name) = split(path);
         let staged = StagingDir::file_name(path, Stage::Whole);
-        let moved = self.loosening(above, directory, |directory| {
+        let moved = self.with_write_access(above, directory, |directory| {
             move_to_free(self.staging.handle(), &staged, directory, name)
         })?;
         match moved {
@@ -427,28 +427,30 @@ impl CarryOut<'_> {
         match self.workspace.directory(path) {
             Ok(handle) => Ok(Some(handle)),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-            Err(Errno::ACCESS) if self.loosen(path) => Ok(self.workspace.directory(path).ok()),
+            Err(Errno::ACCESS) if self.make_writable(path) => {
+                Ok(self.workspace.directory(path).ok())
+            }
             Err(Errno::ACCESS) => Ok(None),
             Err(error) => Err(self.failed("opened", path, error)),
         }
     }
 
     /// Runs an action in a directory; if that is not writable, makes it writable and runs the action again.
-    fn loosening(
+    fn with_write_access(
         &mut self,
         path: &[u8],
         directory: BorrowedFd<'_>,
         act: impl Fn(BorrowedFd<'_>) -> Result<(), Errno>,
     ) -> Result<Result<(), Errno>, CheckpointError> {
         match act(directory) {
-            Err(Errno::ACCESS) if self.loosen(path) => Ok(act(directory)),
+            Err(Errno::ACCESS) if self.make_writable(path) => Ok(act(directory)),
             Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(self.failed("changed", path, error)),
             done => Ok(done),
         }
     }
 
     /// Makes a directory and those above it writable. Returns whether that changed anything.
-    fn loosen(&mut self, path: &[u8]) -> bool {
+    fn make_writable(&mut self, path: &[u8]) -> bool {
         let mut way: Vec<_> = std::iter::once(path).chain(ancestors(path)).collect();
         way.reverse();
         let mut is_changed = false;
@@ -466,7 +468,7 @@ impl CarryOut<'_> {
                 && is_known
                 && fchmod(&handle, Mode::from_raw_mode(mode | 0o700)).is_ok()
             {
-                self.loosened.insert(path.to_owned());
+                self.made_writable.insert(path.to_owned());
                 is_changed = true;
             }
         }

@@ -35,7 +35,7 @@ pub enum CheckpointError {
     /// Wait for the process.
     #[error("the checkpoints of `{}` are in use by {holder}", workspace.display())]
     Locked {
-        /// Whose checkpoints.
+        /// The workspace.
         workspace: PathBuf,
         /// Which process holds them, as far as it is known.
         holder: String,

@@ -1,6 +1,6 @@
 //! Snapshots of a directory, in a shadow git repository that is separate from the directory's own.
 //!
-//! [`Checkpoints`] are those of all workspaces, a [`Shadow`] those of one. A snapshot contains the files that
+//! [`Checkpoints`] has the snapshots of all workspaces, a [`Shadow`] those of one. A snapshot contains the files that
 //! git's ignore rules do not leave out, with their permissions, and lists the paths that it does not contain. A
 //! restoration first takes a snapshot of the current files, and never touches files that are in no snapshot.
 //!

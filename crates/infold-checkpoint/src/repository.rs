@@ -26,7 +26,7 @@ pub(crate) struct ShadowRepository {
     pub directory: PathBuf,
     pub git: Git,
     pub refs: Refs,
-    /// Numbers of snapshots are higher: those up to here were given before.
+    /// New snapshots get higher numbers than this: the numbers up to it were used before.
     pub number_floor: u64,
     program: PathBuf,
     warning: Option<String>,
@@ -328,7 +328,7 @@ fn make_private_directory(path: &Path) -> Result<(), CheckpointError> {
         .map_err(|error| CheckpointError::io("made", path, error))
 }
 
-/// Writes whose checkpoints these are, or checks it.
+/// Records the workspace that a directory of checkpoints belongs to, or checks it.
 fn claim(directory: &Path, workspace: &Path) -> Result<(), CheckpointError> {
     let path = directory.join(WORKSPACE_FILE);
     match fs::read(&path) {

@@ -178,7 +178,7 @@ impl Shadow {
             changed: Vec::new(),
             kept: BTreeMap::new(),
             damage: None,
-            loosened: BTreeSet::new(),
+            made_writable: BTreeSet::new(),
         };
         carry_out.sort_leftovers()?;
         carry_out.stage(&plan)?;

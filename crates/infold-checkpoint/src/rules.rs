@@ -31,7 +31,7 @@ struct EnclosingRepository {
 }
 
 impl DirectoryRules {
-    /// Returns those of the top of a workspace.
+    /// Returns the rules of the top directory of a workspace.
     pub fn of_workspace(
         workspace: &WorkspaceDir,
         ignore_file: Option<&[u8]>,
@@ -53,7 +53,7 @@ impl DirectoryRules {
         rules.with_ignore_file(b"", ignore_file)
     }
 
-    /// Returns those of a directory below the one that these are of.
+    /// Returns the rules of a directory directly below the one that has these rules.
     pub fn of_directory(
         &self,
         handle: Option<BorrowedFd<'_>>,
@@ -99,7 +99,7 @@ impl DirectoryRules {
         }
     }
 
-    /// Returns those of the top of a repository, in which rules around it do not hold.
+    /// Returns the rules of the top directory of a repository, in which the rules outside of it do not apply.
     fn in_repository(
         &self,
         above: Vec<u8>,

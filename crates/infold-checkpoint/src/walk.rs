@@ -37,18 +37,18 @@ pub(crate) struct WorkspaceWalkOptions<'a> {
     pub with_files_of: Option<&'a SnapshotListing>,
 }
 
-/// Takes a file that was met. Says why it is left out, if it is.
+/// Called for each file of a walk; returns the reason if the file is to be left out of the snapshot.
 pub(crate) type VisitFile<'a> =
     dyn FnMut(&WalkedFile<'_>) -> Result<Option<LeftOutEntry>, CheckpointError> + 'a;
 
 /// The prefix of the directory in which a restoration keeps its files.
 pub(crate) const STAGING_PREFIX: &str = ".infold-restore-";
 
-/// The most levels of a walk: each level holds a directory open.
+/// The most levels of directories that are walked, because each level holds one directory open.
 const MAX_DEPTH: usize = 200;
 
-/// Calls `visit` for each file and link that ignore rules do not leave out, and returns all else of a listing. Links
-/// are not followed.
+/// Calls `visit` for each file and link that no ignore rule leaves out. Returns the rest of the listing: the
+/// directories, and the paths that are ignored or left out. Links are not followed.
 pub(crate) fn walk(
     options: &WorkspaceWalkOptions<'_>,
     visit: &mut VisitFile<'_>,

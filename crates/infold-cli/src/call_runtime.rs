@@ -25,7 +25,7 @@ pub struct ProviderArg {
 pub struct CallRuntime {
     // Connections work until this is dropped.
     runtime: Option<Runtime>,
-    board: Connector,
+    connector: Connector,
     stopped: watch::Receiver<bool>,
 }
 
@@ -81,10 +81,10 @@ impl CallRuntime {
             let _guard = runtime.enter();
             Client::new(patience)?
         };
-        let board = Connector::new(client, runtime.handle().clone(), cancelled);
+        let connector = Connector::new(client, runtime.handle().clone(), cancelled);
         Ok(CallRuntime {
             runtime: Some(runtime),
-            board,
+            connector,
             stopped,
         })
     }
@@ -101,8 +101,8 @@ impl CallRuntime {
     }
 
     /// Returns the connector that makes connections.
-    pub fn board(&self) -> &Connector {
-        &self.board
+    pub fn connector(&self) -> &Connector {
+        &self.connector
     }
 
     /// Connects to a model of a provider.
@@ -112,7 +112,7 @@ impl CallRuntime {
         provider: &Provider,
         model: &str,
     ) -> CliResult<Connection> {
-        Ok(connect::connection(&self.board, config, provider, model)?)
+        Ok(connect::connection(&self.connector, config, provider, model)?)
     }
 }
 

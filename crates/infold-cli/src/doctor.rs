@@ -87,7 +87,7 @@ fn damaged_databases(contexts: &Contexts, registry: Option<&Registry>) -> CliRes
     Ok(found)
 }
 
-/// The checkpoints of all workspaces.
+/// The number and size of the checkpoints of all workspaces.
 #[derive(Default)]
 struct CheckpointFigures {
     workspaces: u64,
@@ -127,7 +127,7 @@ fn repair_checkpoints(contexts: &Contexts) -> CliResult<Vec<String>> {
             done.extend(files.open(&info.workspace)?.notes);
         }
     }
-    // A removal of a task that was cut off leaves its snapshots.
+    // If the removal of a task was interrupted, its snapshots are still there.
     files.collect_garbage()?;
     Ok(done)
 }
@@ -163,7 +163,7 @@ fn task_problems(contexts: &Contexts, id: Uuid, registry: Option<&Registry>) -> 
     }
 }
 
-/// The state of all tasks.
+/// The result of checking, and perhaps repairing, all tasks.
 struct Findings {
     ids: Vec<Uuid>,
     rows: Vec<TaskRow>,
@@ -171,7 +171,7 @@ struct Findings {
     repaired: Vec<String>,
 }
 
-/// Checks all tasks, after repairing them if wanted.
+/// Checks all tasks, after repairing them if `repair` is set.
 fn examine(contexts: &Contexts, repair: bool) -> CliResult<Findings> {
     let exists = || contexts.root().exists();
     let mut repaired = Vec::new();
@@ -231,7 +231,7 @@ fn repair_all(
     for _ in 0..MAX_PASSES {
         let before = repaired.len();
         failed.clear();
-        // A repair may have made a task again that was gone.
+        // Listed in each pass: the repair of one task may have restored another whose directory was gone.
         for id in contexts.tasks()? {
             match acquire(|| contexts.repair(id, registry)) {
                 Ok(done) => {

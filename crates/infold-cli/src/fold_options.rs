@@ -75,16 +75,16 @@ impl FoldOptions {
             ..setup::ModelFacts::default()
         };
         let mut runtime = None;
-        let setup = Setup::new(config, resolved, known, |pen| {
+        let setup = Setup::new(config, resolved, known, |factory| {
             let seconds = self.summarizer_timeout;
-            let pen = SummarizerFactory {
+            let factory = SummarizerFactory {
                 contexts: access.contexts,
                 talks: access.conversation.is_some(),
                 timeout: Duration::from_secs(seconds.unwrap_or(config.summarizer.timeout.value)),
-                ..pen
+                ..factory
             };
             let (summarizer, own) =
-                self.summarizer(&pen, access, model.provider.as_deref(), json)?;
+                self.summarizer(&factory, access, model.provider.as_deref(), json)?;
             runtime = own;
             Ok::<_, CliError>(summarizer)
         })?;
@@ -119,18 +119,18 @@ impl FoldOptions {
 
     fn summarizer(
         &self,
-        pen: &SummarizerFactory<'_>,
+        factory: &SummarizerFactory<'_>,
         access: ModelAccess<'_>,
         task_provider: Option<&str>,
         json: bool,
     ) -> CliResult<SummarizerAndRuntime> {
-        let configured = &pen.config.summarizer.name;
-        let built_in = || (pen.built_in(), None);
+        let configured = &factory.config.summarizer.name;
+        let built_in = || (factory.built_in(), None);
         let name = match &self.summarizer {
             Some(name) => name,
             None if configured.origin == Origin::Default && access.prefer_model => {
-                let model = access.available_model(pen, task_provider);
-                if let (None, Some((other, model))) = (&model, pen.other_provider(None)) {
+                let model = access.available_model(factory, task_provider);
+                if let (None, Some((other, model))) = (&model, factory.other_provider(None)) {
                     let text = format!("{model} of {} is not available for summaries", other.name);
                     CliError::provider(text).warn(json);
                 }
@@ -145,8 +145,8 @@ impl FoldOptions {
         };
         match SummarizerChoice::read(name)? {
             SummarizerChoice::Extractive => Ok(built_in()),
-            SummarizerChoice::Model(name) => access.model(pen, task_provider, name.as_deref()),
-            SummarizerChoice::Command(command) => Ok((pen.command(command), None)),
+            SummarizerChoice::Model(name) => access.model(factory, task_provider, name.as_deref()),
+            SummarizerChoice::Command(command) => Ok((factory.command(command), None)),
         }
     }
 }

@@ -111,7 +111,7 @@ fn connected(config: &Config) -> Result<(CallRuntime, Connection), String> {
     let provider = connect::provider(config, None, None, None).map_err(failed)?;
     let runtime = CallRuntime::new(RetryPolicy::default());
     let runtime = runtime.map_err(|_| "there are no threads".to_owned())?;
-    let connection = connect::connection(runtime.board(), config, &provider, "");
+    let connection = connect::connection(runtime.connector(), config, &provider, "");
     Ok((runtime, connection.map_err(failed)?))
 }
 

@@ -27,39 +27,39 @@ impl ModelAccess<'_> {
     /// Returns the model of the conversation or of the configuration, if it is available.
     pub fn available_model(
         &self,
-        pen: &SummarizerFactory<'_>,
+        factory: &SummarizerFactory<'_>,
         task_provider: Option<&str>,
     ) -> Option<SummarizerAndRuntime> {
         let is_ready = self.conversation.is_some()
-            || pen.config.provider().is_some_and(connect::is_ready)
-            || pen
+            || factory.config.provider().is_some_and(connect::is_ready)
+            || factory
                 .other_provider(None)
                 .is_some_and(|(other, _)| connect::is_ready(&other));
         is_ready
-            .then(|| self.model(pen, task_provider, None).ok())
+            .then(|| self.model(factory, task_provider, None).ok())
             .flatten()
     }
 
     /// Returns the model with this name, or else the one configured for summaries.
     pub fn model(
         &self,
-        pen: &SummarizerFactory<'_>,
+        factory: &SummarizerFactory<'_>,
         task_provider: Option<&str>,
         name: Option<&str>,
     ) -> CliResult<SummarizerAndRuntime> {
         if let Some((runtime, provider)) = self.conversation {
-            return Ok((pen.model(runtime.board(), provider, name)?, None));
+            return Ok((factory.model(runtime.connector(), provider, name)?, None));
         }
-        let provider = match pen.other_provider(name) {
+        let provider = match factory.other_provider(name) {
             Some((other, _)) => other,
-            None => connect::provider(pen.config, None, task_provider, pen.main())?,
+            None => connect::provider(factory.config, None, task_provider, factory.main())?,
         };
         let runtime = CallRuntime::new(RetryPolicy {
-            deadline: pen.timeout,
+            deadline: factory.timeout,
             attempts: 3,
             ..RetryPolicy::default()
         })?;
-        let summarizer = pen.model(runtime.board(), &provider, name)?;
+        let summarizer = factory.model(runtime.connector(), &provider, name)?;
         Ok((summarizer, Some(runtime)))
     }
 }

@@ -343,14 +343,14 @@ impl RunningProxy {
             let _guard = runtime.enter();
             Client::new(RetryPolicy::default())?
         };
-        let board = Connector::new(client, runtime.handle().clone(), stopped);
+        let connector = Connector::new(client, runtime.handle().clone(), stopped);
         // Clients resend their history, so requests do not wait for the disk; writes are synced a moment later.
         let contexts = Contexts::new(contexts.root(), Durability::Never)
             .keeping_files(contexts.checkpoint_settings().clone())
             .telling(|text| tracing::warn!("{text}"));
-        let desk_config = Arc::new(config.clone());
-        let desk = move |address: &str| {
-            Conversations::new(contexts.keeping()?.at(address), desk_config, board)
+        let shared_config = Arc::new(config.clone());
+        let open = move |address: &str| {
+            Conversations::new(contexts.keeping()?.at(address), shared_config, connector)
         };
         let options = Options {
             address: listen.address,
@@ -359,7 +359,7 @@ impl RunningProxy {
             upstreams: upstreams.clone(),
             limits: limits(config),
         };
-        let server = runtime.block_on(Server::bind(options, desk))?;
+        let server = runtime.block_on(Server::bind(options, open))?;
         Ok(RunningProxy {
             runtime,
             server,

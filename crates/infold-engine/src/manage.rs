@@ -74,7 +74,7 @@ pub struct FloorTooLarge {
     pub parts: Vec<(&'static str, u64)>,
     /// The size of the floor in tokens.
     pub tokens: u64,
-    /// The size of the floor in bytes and the limit, if bytes are the trouble.
+    /// The size of the floor in bytes and the limit, if the floor exceeds the limit of bytes.
     pub bytes: Option<(u64, u64)>,
 }
 
@@ -98,7 +98,7 @@ impl std::fmt::Display for FloorTooLarge {
     }
 }
 
-/// To which share of the size that made it due a pass folds if two thirds of the window are floor.
+/// The size to which a pass folds if two thirds of the window are floor, as a share of the size at which it is due.
 const TIGHT_TARGET_SHARE: f64 = 0.55;
 
 /// About the size of a marker or a stub, as counted.
@@ -296,7 +296,7 @@ impl<'a> Pass<'a> {
         } else {
             summarizer
         };
-        // A stub changes the prefix as a summary does, and says less: it comes first only if bytes are the trouble.
+        // A stub changes the prefix as a summary does, and says less: it comes first only if there are too many bytes.
         // A view many times too large is not saved by stubs, and reading all of it takes long.
         let window = self.aim.budget.window();
         let is_heavy = self.outcome.before.bytes > self.outcome.target.bytes;

@@ -42,7 +42,7 @@ impl RequestFile {
                 .extend(frame.context.take().as_deref().map(quote));
         }
         let mut sheet = RequestWriter {
-            file: log.aside(Working::Request)?,
+            file: log.create_working_file(Working::Request)?,
             bytes: 0,
             first: true,
             alternation: Alternation::of(frame.wire, quirks.alternate),

@@ -90,7 +90,7 @@ impl Setup {
             aim.factor = 1.0;
         }
         let condenser = origins.iter().find(|(name, _)| *name == "condense_model");
-        let pen = SummarizerFactory {
+        let factory = SummarizerFactory {
             config,
             contexts: None,
             profile: &profile,
@@ -99,7 +99,7 @@ impl Setup {
             talks: false,
             timeout: Duration::from_secs(config.summarizer.timeout.value),
         };
-        let summarizer = write(pen)?;
+        let summarizer = write(factory)?;
         Ok(Setup {
             summarizer,
             hooks: Hooks::of(config),
@@ -174,15 +174,15 @@ pub fn setup(
         (facts.found, facts.guessed) = (true, guessed);
     }
     let mut warning = None;
-    let setup = Setup::new(config, resolved, facts, |pen| {
-        let pen = SummarizerFactory {
+    let setup = Setup::new(config, resolved, facts, |factory| {
+        let factory = SummarizerFactory {
             contexts: Some(contexts),
             talks: true,
-            ..pen
+            ..factory
         };
         let set = &config.summarizer.name;
         // A model of another provider may write where this one has no key.
-        let other = pen.other_provider(None);
+        let other = factory.other_provider(None);
         let is_other_ready = other.is_some_and(|(other, _)| connect::is_ready(&other));
         let who = match set.origin {
             Origin::Default if ready.is_none() && !is_other_ready => SummarizerChoice::Extractive,
@@ -193,29 +193,29 @@ pub fn setup(
             SummarizerChoice::Model(named) => named.as_deref(),
             SummarizerChoice::Extractive | SummarizerChoice::Command(_) => None,
         };
-        let connector = match pen.other_provider(named) {
+        let connector = match factory.other_provider(named) {
             Some(_) => connector,
             None => ready,
         };
         let asked = match (who, connector) {
-            (SummarizerChoice::Extractive, _) => return Ok(pen.built_in()),
-            (SummarizerChoice::Command(command), _) => return Ok(pen.command(command)),
+            (SummarizerChoice::Extractive, _) => return Ok(factory.built_in()),
+            (SummarizerChoice::Command(command), _) => return Ok(factory.command(command)),
             (SummarizerChoice::Model(named), Some(connector)) => {
-                pen.model(connector, provider, named.as_deref())
+                factory.model(connector, provider, named.as_deref())
             }
             (SummarizerChoice::Model(_), None) => {
                 let name = &provider.name;
                 warning = Some(format!(
                     "no key is configured for {name}: no model writes summaries there"
                 ));
-                return Ok(pen.built_in());
+                return Ok(factory.built_in());
             }
         };
         match asked {
             Err(error) if set.origin == Origin::Default => {
-                let other = pen.other_provider(None);
+                let other = factory.other_provider(None);
                 warning = other.map(|_| format!("{error}: no model writes summaries"));
-                Ok(pen.built_in())
+                Ok(factory.built_in())
             }
             asked => asked,
         }

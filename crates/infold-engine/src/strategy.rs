@@ -1,4 +1,4 @@
-//! Strategies: the time to fold, the messages to keep, and the form of the stand-in.
+//! Strategies: when to fold, which messages to keep, and the form of the stand-in.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use infold_log::Role;
 use crate::KeepRecent;
 use crate::extract::SummaryForm;
 
-/// The time to fold, the messages to keep, and the form of the stand-in: data, not code paths.
+/// When to fold, which messages to keep, and the form of the stand-in: data, not code paths.
 ///
 /// In every strategy the floor stays and the stand-in follows the first request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,19 +17,19 @@ pub struct Strategy {
     pub name: &'static str,
     /// The percentage of the window from which on it folds.
     pub threshold: f64,
-    /// The end of a conversation that is kept.
+    /// How much of the end of a conversation is kept.
     pub keeps: KeepPolicy,
     /// The largest size of a summary relative to the messages that it replaces.
     pub ratio: f64,
     /// The largest size of a summary relative to the window.
     pub summary_share: f64,
-    /// To which share of the size that made it due a pass folds.
+    /// The size to which a pass folds, as a share of the size at which a pass is due.
     pub target_share: f64,
     /// Fewer messages than this are not worth a summary.
     pub least: u64,
-    /// Old tool output may be shown as stubs where a summary is not enough, or bytes are the trouble.
+    /// Whether old tool output may be shown as stubs, if a summary is not enough or the byte budget is exceeded.
     pub masks: bool,
-    /// Whether old turns are condensed; else they are only hidden.
+    /// Whether a summary replaces old turns; else they are only hidden.
     pub condenses: bool,
     /// The messages in which a summary is shown.
     pub stand_in: StandIn,
@@ -37,12 +37,12 @@ pub struct Strategy {
     pub form: SummaryForm,
 }
 
-/// The end of a conversation that is kept.
+/// How much of the end of a conversation is kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeepPolicy {
     /// This many messages, widened to rounds.
     Messages(u64),
-    /// This share of the conversation, from a request on.
+    /// This share of the conversation; the kept part begins with a request of the user.
     Share(f64),
     /// The newest rounds up to this share of the window.
     Window(f64),
@@ -74,7 +74,7 @@ const INFOLD: Strategy = Strategy {
     form: SummaryForm::Sections,
 };
 
-/// The values that the presets after other agents share.
+/// The values that the other presets share. Most of these presets imitate another agent.
 const OTHER: Strategy = Strategy {
     ratio: 0.25,
     summary_share: 0.25,
@@ -184,7 +184,7 @@ impl fmt::Display for Strategy {
 /// The model's reply to a snapshot, so that roles alternate.
 const ACKNOWLEDGED: &str = "Got it. Thanks for the additional context!";
 
-/// Follows the heading of a summary that code wrote in the form of an agent.
+/// Follows the heading of a summary that was written without a model, in the layout of another agent.
 const LEGEND: &str = "[[n] is message n. After → stands the message that says otherwise.]";
 
 const SNAPSHOT_START: &str = "<state_snapshot>";
@@ -228,12 +228,12 @@ impl StandIn {
         inner.unwrap_or(text).trim()
     }
 
-    /// Returns the heading of a summary that code wrote in the form of an agent.
+    /// Returns the heading of a summary that was written without a model, in the layout of another agent.
     pub(crate) fn heading_by_code(heading: &str) -> String {
         format!("{heading}\n{LEGEND}")
     }
 
-    /// Says whether code wrote the summary in the form of an agent.
+    /// Says whether the summary was written without a model, in the layout of another agent.
     pub(crate) fn is_by_code(stand_in: &[(Role, String)]) -> bool {
         let text = stand_in.first().map_or("", |(_, text)| text);
         text.lines().nth(1) == Some(LEGEND)

@@ -164,7 +164,7 @@ impl SummaryRequest<'_> {
     ///
     /// A message that cannot be parsed is left out. Dropping the value removes the file.
     pub fn transcript(&self) -> Result<WorkingFile, LogError> {
-        let mut file = self.log.aside(Working::Transcript)?;
+        let mut file = self.log.create_working_file(Working::Transcript)?;
         if let Some(previous) = self.previous {
             file.write(format!("[summary]: {previous}\n").as_bytes())?;
         }

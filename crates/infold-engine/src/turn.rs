@@ -515,7 +515,7 @@ impl TurnContext<'_> {
             ..
         } = called.reply;
         let judged = self.judge(messages);
-        let mut undelivered = self.writer.log().aside(Working::Reply)?;
+        let mut undelivered = self.writer.log().create_working_file(Working::Reply)?;
         for message in &judged.messages {
             undelivered.write(&self.writer.log().without_secrets(message))?;
             undelivered.write(b"\n")?;

@@ -1,4 +1,4 @@
-//! TokenUsage usage, and the facts about models that are learned from it.
+//! The usage that providers report, and the facts about models that are learned from it.
 
 use infold_store::{Contexts, LearnedWindow, Quirks, Report, TaskError, Usage, Writer};
 use infold_wire::TokenUsage;

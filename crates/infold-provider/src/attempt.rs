@@ -78,8 +78,8 @@ impl Attempt<'_> {
 
     /// Waits for the response to begin, and reports the progress of the upload.
     ///
-    /// While the request is sent, the server must accept bytes. After that it may be silent until the deadline, while its
-    /// model reads and thinks.
+    /// While the request is sent, the server must accept bytes. After that it may be silent until the deadline, while
+    /// its model reads and thinks.
     async fn wait_for_response(
         &self,
         call: impl Future<Output = reqwest::Result<Response>>,
@@ -116,8 +116,8 @@ impl Attempt<'_> {
 
     /// Reads the reply of a response.
     ///
-    /// Until the deadline, a server may delay the reply and send only bytes that keep the connection open. From then on the
-    /// reply itself must grow. Once it has begun, some byte must come within each period of `idle`.
+    /// Until the deadline, a server may delay the reply and send only bytes that keep the connection open. From then on
+    /// the reply itself must grow. Once it has begun, some byte must come within each period of `idle`.
     async fn read_reply(
         &self,
         mut response: Response,

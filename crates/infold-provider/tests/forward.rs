@@ -17,7 +17,7 @@ use infold_provider::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     /// Answers it, and keeps the connection.
-    ForwardResponse,
+    Answer,
     /// Closes the connection after the head, with the body unread.
     CloseAfterHead,
     /// Closes the connection after the whole request.
@@ -90,7 +90,7 @@ fn serve(mut stream: TcpStream, connection: usize, acts: &[Act], all: &Mutex<Vec
             act,
         });
         let answer = match act {
-            Act::ForwardResponse => "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndone",
+            Act::Answer => "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndone",
             Act::CloseAfterHalfAnswer => "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndo",
             _ => return,
         };
@@ -197,20 +197,18 @@ fn total(parts: &[BodyPart]) -> usize {
 #[tokio::test]
 async fn a_request_on_a_used_connection_that_closes_is_sent_again_on_a_fresh_one() {
     for act in [
-        &[Act::ForwardResponse, Act::CloseAfterHead],
-        &[Act::ForwardResponse, Act::CloseAfterBody],
-        &[Act::ForwardResponse, Act::CloseBefore],
+        &[Act::Answer, Act::CloseAfterHead],
+        &[Act::Answer, Act::CloseAfterBody],
+        &[Act::Answer, Act::CloseBefore],
     ] {
         for parts in bodies() {
-            let (provider, second) = send_twice(act, &[Act::ForwardResponse], &parts).await;
+            let (provider, second) = send_twice(act, &[Act::Answer], &parts).await;
             let about = format!("{act:?}, {} bytes", total(&parts));
             let second = second.unwrap_or_else(|error| panic!("{about}: {error}"));
             assert_eq!(second.status, StatusCode::OK, "{about}");
             assert_eq!(text(second).await.expect("all of it"), "done", "{about}");
             let received = provider.received();
-            let answered = received
-                .iter()
-                .filter(|one| one.act == Act::ForwardResponse);
+            let answered = received.iter().filter(|one| one.act == Act::Answer);
             assert_eq!(answered.count(), 2, "{about}: {received:?}");
             let last = received.last().expect("a request");
             assert_eq!((last.connection, last.body), (1, total(&parts)), "{about}");
@@ -222,7 +220,7 @@ async fn a_request_on_a_used_connection_that_closes_is_sent_again_on_a_fresh_one
 async fn it_is_sent_again_once() {
     let close = &[Act::CloseAfterBody];
     for parts in bodies() {
-        let acts = &[Act::ForwardResponse, Act::CloseAfterBody];
+        let acts = &[Act::Answer, Act::CloseAfterBody];
         let (provider, second) = send_twice(acts, close, &parts).await;
         second.expect_err("nothing was answered");
         assert_eq!(provider.received().len(), 3, "{:?}", provider.received());
@@ -232,8 +230,8 @@ async fn it_is_sent_again_once() {
 #[tokio::test]
 async fn an_answer_that_had_begun_is_not_asked_for_again() {
     for parts in bodies() {
-        let acts = &[Act::ForwardResponse, Act::CloseAfterHalfAnswer];
-        let (provider, second) = send_twice(acts, &[Act::ForwardResponse], &parts).await;
+        let acts = &[Act::Answer, Act::CloseAfterHalfAnswer];
+        let (provider, second) = send_twice(acts, &[Act::Answer], &parts).await;
         text(second.expect("a head")).await.expect_err("half of it");
         assert_eq!(provider.received().len(), 2, "{:?}", provider.received());
     }
@@ -243,7 +241,7 @@ async fn an_answer_that_had_begun_is_not_asked_for_again() {
 async fn a_request_on_a_fresh_connection_is_not_sent_again() {
     for act in [&[Act::CloseAfterHead], &[Act::CloseAfterBody]] {
         for parts in bodies() {
-            let provider = Provider::start(act, &[Act::ForwardResponse]);
+            let provider = Provider::start(act, &[Act::Answer]);
             let forward = Forwarder::new(None);
             let sent = send(&forward, &provider, &parts).await;
             sent.expect_err("nothing was answered");

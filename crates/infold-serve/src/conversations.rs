@@ -227,7 +227,7 @@ impl Conversations {
         Arc::clone(&self.core.config)
     }
 
-    /// Writes to a task, which the server takes for that if it has it not open.
+    /// Writes to a task. The server opens the task if it is not open yet.
     pub fn with<T>(&self, task: Uuid, work: impl FnOnce(&mut Writer) -> T) -> Result<T, TaskError> {
         let mut open = self.core.pool.lease(task)?;
         let done = work(&mut open.writer);

@@ -52,7 +52,7 @@ impl ExchangeRecorder {
 
     /// Begins to take a snapshot of a workspace, if that is due.
     pub fn begin_checkpoint(&mut self, core: &Arc<Core>, call: &ModelCall) {
-        let begun = self.look(|exchange| PendingCheckpoint::begin(core, call, exchange));
+        let begun = self.with_exchange(|exchange| PendingCheckpoint::begin(core, call, exchange));
         self.checkpoint = begun.flatten();
     }
 
@@ -63,9 +63,9 @@ impl ExchangeRecorder {
         }
     }
 
-    /// Looks at the exchange.
-    pub fn look<T>(&self, look: impl FnOnce(&Exchange) -> T) -> Option<T> {
-        self.exchange.as_deref().map(look)
+    /// Calls a function with the exchange; returns `None` if the exchange has ended.
+    pub fn with_exchange<T>(&self, read: impl FnOnce(&Exchange) -> T) -> Option<T> {
+        self.exchange.as_deref().map(read)
     }
 
     /// Returns a provider's text, shortened and without keys.
@@ -74,15 +74,16 @@ impl ExchangeRecorder {
         infold_wire::shorten(&self.keys.taken_out_of(text), MAX_REFUSAL_CHARS)
     }
 
-    /// The provider answers.
+    /// Tells the exchange that the provider accepted the request.
     pub fn accepted(&mut self) {
         if let Some(exchange) = &mut self.exchange {
             exchange.accepted();
         }
     }
 
-    /// Does something with the exchange where it may take its time.
-    pub async fn work<T: Send + 'static>(
+    /// Runs work on the exchange in a thread that may block. Returns `None` if the exchange has ended or the work
+    /// failed; a failure is reported under the name `what`.
+    pub async fn run_blocking<T: Send + 'static>(
         mut self,
         what: &'static str,
         work: impl FnOnce(&mut Exchange) -> Result<T, ConversationError> + Send + 'static,
@@ -113,7 +114,7 @@ impl ExchangeRecorder {
         }
     }
 
-    /// Records a whole reply, at once unless that takes its time.
+    /// Records a whole reply: at once if that is quick, else in a thread that may block.
     pub fn record(mut self, reply: Reply) -> Option<JoinHandle<()>> {
         let exchange = self.exchange.take()?;
         let quick = exchange.can_record_inline(&reply);

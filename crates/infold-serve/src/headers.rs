@@ -96,7 +96,7 @@ pub(crate) fn inward(headers: &HeaderMap) -> HeaderMap {
     out
 }
 
-/// A query as it goes to the provider: our token does not.
+/// Returns a query for the provider, without the token of this server.
 pub(crate) fn query(uri: &Uri, token: Option<&AccessToken>) -> Option<String> {
     let query = uri.query()?;
     let Some(token) = token else {
@@ -110,7 +110,7 @@ pub(crate) fn query(uri: &Uri, token: Option<&AccessToken>) -> Option<String> {
     Some(kept.join("&")).filter(|query| !query.is_empty())
 }
 
-/// The keys of a request: some providers repeat them, and they must not come to the disk.
+/// The keys of a request. Some providers repeat them in errors, and they must not be written to disk.
 #[derive(Debug, Default)]
 pub(crate) struct ClientKeys {
     of_client: Vec<Secret>,
@@ -136,7 +136,7 @@ impl ClientKeys {
         }
     }
 
-    /// A text without them.
+    /// Returns a text without the keys.
     pub fn taken_out_of(&self, text: &str) -> String {
         let mut text = match &self.to {
             Some(to) => infold_provider::redact_keys(to, text),
@@ -192,7 +192,7 @@ pub(crate) fn asks_for_long_context(headers: &HeaderMap) -> bool {
         .any(is_long_context_beta)
 }
 
-/// Decides who may ask.
+/// Decides which requests are accepted.
 ///
 /// Browsers are the danger on loopback: a page may send requests to any address, and its own
 /// name may be made to mean this machine.

@@ -254,8 +254,14 @@ impl ModelRules {
         model: &str,
         window: Option<u64>,
     ) -> Result<infold::Setup, ConversationError> {
-        let board = Some(&self.connector);
-        let setup = infold::setup(&self.config, &self.contexts, board, provider, model, window);
+        let setup = infold::setup(
+            &self.config,
+            &self.contexts,
+            Some(&self.connector),
+            provider,
+            model,
+            window,
+        );
         setup.map_err(|error| ConversationError::Internal(error.to_string()))
     }
 

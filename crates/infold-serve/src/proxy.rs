@@ -187,7 +187,7 @@ impl ProxiedRequest<'_> {
         };
         recorder.begin_checkpoint(&self.state.conversations.core, &call);
         let is_stream = recorder
-            .look(|exchange| exchange.is_stream())
+            .with_exchange(|exchange| exchange.is_stream())
             .unwrap_or(false);
         let mut empty_streams = 0;
         let mut fell_back = false;
@@ -216,7 +216,7 @@ impl ProxiedRequest<'_> {
                 }
             }
             let error = refusal.error.clone();
-            let explained = recorder.look(|exchange| exchange.explain(error));
+            let explained = recorder.with_exchange(|exchange| exchange.explain(error));
             let error = explained.unwrap_or(ProviderError::Broken);
             let is_overflow = matches!(
                 error,
@@ -239,7 +239,7 @@ impl ProxiedRequest<'_> {
             if !fell_back && (is_overflow || !is_untouched && is_quirk) {
                 let (error, call) = (error.clone(), call.clone());
                 let adapt = move |exchange: &mut Exchange| exchange.adapt(&call, &error);
-                (recorder, retry) = recorder.work("fold", adapt).await;
+                (recorder, retry) = recorder.run_blocking("fold", adapt).await;
             }
             if retry.as_ref().is_none_or(Option::is_none)
                 && !is_untouched
@@ -247,7 +247,7 @@ impl ProxiedRequest<'_> {
             {
                 let (why, call) = (recorder.shortened(&refusal.describe()), call.clone());
                 let fall_back = move |exchange: &mut Exchange| exchange.fall_back(&call, &why);
-                (recorder, retry) = recorder.work("fold", fall_back).await;
+                (recorder, retry) = recorder.run_blocking("fold", fall_back).await;
                 fell_back = retry.as_ref().is_some_and(Option::is_some);
             }
             match retry.flatten() {
@@ -269,7 +269,7 @@ impl ProxiedRequest<'_> {
         is_stream: bool,
         mut recorder: ExchangeRecorder,
     ) -> SendOutcome {
-        let lookups = recorder.look(|exchange| exchange.lookups.clone());
+        let lookups = recorder.with_exchange(|exchange| exchange.lookups.clone());
         let sent = self.send_with_lookups(sent, is_packed, lookups.flatten());
         let answer = match sent.await {
             Ok(answer) => answer,
@@ -295,7 +295,7 @@ impl ProxiedRequest<'_> {
         recorder.wait_for_checkpoint().await;
         let is_stream = is_stream || has_stream_type(&answer.headers);
         let headers = recorder
-            .look(|exchange| exchange.headers())
+            .with_exchange(|exchange| exchange.headers())
             .unwrap_or_default();
         let mut tee = ReplyTee::new(self.wire, is_stream, &answer.headers, answer.body, recorder);
         let (error, body, is_empty_stream) = match tee.open().await {
@@ -354,7 +354,8 @@ impl ProxiedRequest<'_> {
         let carry = move |state: &ServerState, call: &ModelCall, stage, blocking| {
             Ok::<_, ConversationError>(
                 match state.conversations.advance(call, stage, blocking)? {
-                    // ExchangeRecorder at once: the client may go away before this is seen.
+                    // The recorder is made at once: if the client goes away before this result is used, dropping it
+                    // records the exchange as failed.
                     CallStage::Ready(outgoing, exchange) => {
                         let metrics = Arc::clone(&state.metrics);
                         Ok((

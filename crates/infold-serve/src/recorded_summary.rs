@@ -9,7 +9,7 @@ use infold_store::Usage;
 
 /// A summarizer that records its summaries in a rehearsal, and repeats them in the pass that folds.
 ///
-/// A brief that was not rehearsed is answered with [`SummarizerError::Cancelled`]: the task changed meanwhile.
+/// A request that was not rehearsed is answered with [`SummarizerError::Cancelled`]: the task changed meanwhile.
 pub(crate) struct RecordedSummary {
     summarizer: Box<dyn Summarizer + Send>,
     is_repeating: bool,
@@ -23,7 +23,7 @@ struct WrittenText {
     spent: Vec<Usage>,
 }
 
-/// The key that identifies a brief within its task. The length limit is not part of it: it depends on all that is
+/// The key that identifies a request within its task. The length limit is not part of it: it depends on all that is
 /// shown, and a text that is too long is refused in any case.
 #[derive(PartialEq, Eq)]
 struct BriefKey {

@@ -216,7 +216,7 @@ fn gemini(post: bool, path: &str) -> Option<Destination> {
     })
 }
 
-/// Whose API a path belongs to that is no model call.
+/// Returns the API that a path belongs to which is no model call.
 fn provider(parts: &[&str], headers: &HeaderMap) -> Wire {
     let below = |name: &str| {
         let mut pairs = parts.windows(2);

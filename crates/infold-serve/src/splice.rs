@@ -71,7 +71,7 @@ pub(crate) fn splice_request(
     };
     let messages = &parsed.envelope.messages;
     let first = messages.get(parsed.envelope.leading);
-    // Without such a message, the list ends there, before its closing bracket.
+    // If there is no message after the leading ones, this is the place before the closing bracket of the list.
     let start = first.map_or(parsed.envelope.list.end - 1, |first| first.start);
     splicer.pieces.push(OutgoingPart::Client(0..start));
     for piece in view.pieces() {
@@ -87,7 +87,7 @@ pub(crate) fn splice_request(
                 masks,
                 recalls,
             } => splicer.push_round(members, *closed, masks, recalls)?,
-            // They are rendered for the wire of this request, which need not be that of the task.
+            // Stand-ins and notes are rendered for the wire of this request, which need not be that of the task.
             Shows::StandIn(id) | Shows::Note(id) => match log.event(*id)?.what {
                 What::Fold(fold) => {
                     for line in render_stand_in(call.wire, &fold.stand_in) {
@@ -203,7 +203,7 @@ impl RequestSplicer<'_> {
             .is_some_and(|before| messages[before].end == end)
     }
 
-    /// Adds a message that the client did not send so.
+    /// Adds a message that the client did not send, or not with these bytes.
     fn push_inserted_message(&mut self, bytes: Bytes) {
         self.push_separator(&bytes, true);
         self.push_inserted(bytes);
@@ -234,7 +234,7 @@ impl RequestSplicer<'_> {
         }
     }
 
-    /// Adds a round that is not shown as it came.
+    /// Adds a round that is not shown as it came: with stubs, excerpts, look-ups or results of interrupted calls.
     fn push_round(
         &mut self,
         members: &[Seq],
@@ -339,7 +339,8 @@ pub(crate) fn is_plain(view: &View, shown: &Shown) -> bool {
     view.pieces().iter().all(|piece| verbatim(&piece.shows))
 }
 
-/// Returns the client's request with the parts of the layered state that its messages carry, and every other byte as it came.
+/// Returns the client's request with the parts of the layered state that its messages carry. Every other byte stays as
+/// it came.
 ///
 /// Of a conversation that the provider stores, the client sends only the end: the provider has the parts before that.
 pub(crate) fn splice_contexts(

@@ -19,7 +19,7 @@ pub enum Syntax {
     Dotenv,
 }
 
-/// Where a text cannot be read, and why.
+/// The place at which a text cannot be parsed, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct SyntaxError {
@@ -42,7 +42,7 @@ pub enum EditError {
     Shape(String),
 }
 
-/// The text that was put around a member that was inserted between brackets, and before a table.
+/// The text that an insertion put around a member between brackets, or before a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
     /// Before it.
@@ -58,7 +58,7 @@ pub struct Applied {
     pub path: Vec<PathStep>,
     /// The value.
     pub value: Value,
-    /// The earlier value as it was written; nothing if the value was added.
+    /// The text of the earlier value; `None` if the value was added.
     pub before: Option<String>,
     /// How many steps of the path led to something that was there before.
     pub depth: usize,
@@ -116,9 +116,9 @@ pub fn get(syntax: Syntax, text: &str, path: &[PathStep]) -> Result<Option<Value
     })
 }
 
-/// Sets a value; nothing is returned if it is there already.
+/// Sets a value; returns `None` if the text has that value already.
 ///
-/// Everything else keeps its bytes. A text that would mean anything else afterwards is refused.
+/// All other bytes stay. The edit is refused if it would change the meaning of anything else.
 pub fn set(
     syntax: Syntax,
     text: &str,
@@ -150,7 +150,7 @@ pub fn set(
         _ => insert(syntax, text, path, value, &mut applied, &mut patch)?,
     }
     let new = patch.apply(text);
-    // The edit is right if all else means what it meant.
+    // The edit is correct if all other values are the same as before.
     let mut wanted = old;
     set_in(&mut wanted, path, value);
     match read(syntax, &new) {
@@ -194,7 +194,7 @@ pub fn unset(syntax: Syntax, text: &str, applied: &Applied) -> Result<Unset, Edi
     }
 }
 
-/// A path as a person reads it.
+/// Formats a path for messages.
 pub fn path_text(path: &[PathStep]) -> String {
     let name = |step: &PathStep| match step {
         PathStep::Key(key) => key.clone(),
@@ -244,7 +244,7 @@ fn insert(
         return Ok(());
     }
     let tree = tree(syntax, text)?;
-    // As far as the path leads to something.
+    // Follow the path as far as it exists.
     let mut parent = &tree;
     let mut holder: Option<&Member> = None;
     let mut depth = 0;
@@ -288,7 +288,8 @@ fn insert(
     Ok(())
 }
 
-/// The path of what is to be removed: mappings that were made for the value and hold nothing else go with it.
+/// Returns the path of the part to remove: mappings that were made for the value and contain nothing else are removed
+/// with it.
 fn removed_path(syntax: Syntax, text: &str, applied: &Applied) -> Result<Vec<PathStep>, EditError> {
     let path = &applied.path;
     if syntax == Syntax::Toml {

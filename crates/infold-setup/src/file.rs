@@ -5,13 +5,13 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// No configuration is larger.
+/// The most bytes of a configuration file that are read.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// A file that was read, by the name that all links to it lead to.
+/// A file that was read, and its path without symbolic links.
 #[derive(Debug)]
 pub struct ReadFile {
-    /// Its real name.
+    /// Its canonical path, without symbolic links.
     pub real: PathBuf,
     /// Its text.
     pub text: String,
@@ -36,7 +36,7 @@ pub enum FileError {
         /// The file.
         file: PathBuf,
     },
-    /// The system said no.
+    /// The operating system returned an error.
     #[error("{}: {source}", file.display())]
     Io {
         /// The file.
@@ -60,7 +60,7 @@ fn unfit(file: &Path, reason: impl Into<String>) -> FileError {
     }
 }
 
-/// Reads a file, through links; nothing is returned if there is none.
+/// Reads a file, following links; returns `None` if it does not exist.
 pub fn read(file: &Path) -> Result<Option<ReadFile>, FileError> {
     let real = match fs::canonicalize(file) {
         Ok(real) => real,
@@ -98,7 +98,7 @@ pub fn read(file: &Path) -> Result<Option<ReadFile>, FileError> {
     }))
 }
 
-/// Says why a file must not be replaced, if there is a reason.
+/// Returns an error if a file must not be replaced, because it is read-only or another user's.
 pub fn check_writable(file: &Path) -> Result<(), FileError> {
     let Ok(real) = fs::canonicalize(file) else {
         return Ok(());
@@ -118,7 +118,7 @@ pub fn check_writable(file: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Replaces a file at once, if it still holds what was read; it keeps its mode and group.
+/// Replaces a file in one step, if its text is still the one that was read. The mode and the group stay.
 pub fn replace(file: &ReadFile, text: &str) -> Result<(), FileError> {
     let name = &file.real;
     let current = read(name)?;
@@ -127,7 +127,7 @@ pub fn replace(file: &ReadFile, text: &str) -> Result<(), FileError> {
     }
     check_writable(name)?;
     let temporary = temporary(name, text, file.mode)?;
-    // Only members of a group may give a file to it; then it keeps the group of its owner.
+    // Only members of a group may give a file to it. If this fails, the file has the group of this process.
     let group = rustix::fs::Gid::from_raw(file.group);
     let _ = rustix::fs::chownat(
         rustix::fs::CWD,
@@ -147,7 +147,7 @@ pub fn replace(file: &ReadFile, text: &str) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Makes a file that is not there; returns the directories that were made for it, outermost first.
+/// Creates a file that does not exist, and the directories that are missing on its path.
 pub fn create(file: &Path, text: &str) -> Result<(), FileError> {
     if let Some(parent) = file.parent() {
         fs::create_dir_all(parent).map_err(io(parent))?;
@@ -165,7 +165,7 @@ pub fn create(file: &Path, text: &str) -> Result<(), FileError> {
     }
 }
 
-/// The directories that have to be made for a file, outermost first.
+/// Returns the directories that would have to be made for a file, outermost first.
 pub fn missing_directories(file: &Path) -> Vec<PathBuf> {
     let above = file.ancestors().skip(1);
     let mut missing: Vec<PathBuf> = above
@@ -205,14 +205,14 @@ pub fn back_up(file: &ReadFile, copy: &Path) -> Result<(), FileError> {
     fs::set_permissions(copy, Permissions::from_mode(file.mode)).map_err(io(copy))
 }
 
-/// Removes a file, and those of the directories that are empty then.
+/// Removes a file, and then those of the directories that are empty.
 pub fn remove(file: &Path, directories: &[PathBuf]) -> Result<(), FileError> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(io(file)(error)),
         _ => {}
     }
     for directory in directories.iter().rev() {
-        // One that is not empty stays.
+        // A directory that is not empty stays.
         let _ = fs::remove_dir(directory);
     }
     Ok(())
@@ -222,7 +222,7 @@ fn temporary(file: &Path, text: &str, mode: u32) -> Result<tempfile::NamedTempFi
     let parent = file.parent().unwrap_or(Path::new("/"));
     remove_leftover(file)?;
     let mut builder = tempfile::Builder::new();
-    // For its owner alone, until it takes the place of the file.
+    // Only its owner can read it until it gets the mode of the file.
     let mut temporary = builder
         .prefix(&temporary_name(file))
         .rand_bytes(0)
@@ -238,7 +238,7 @@ fn temporary(file: &Path, text: &str, mode: u32) -> Result<tempfile::NamedTempFi
     Ok(temporary)
 }
 
-/// The name of what becomes a file: always the same, so that it is found after a kill.
+/// Returns the name of the temporary file that replaces a file. It never varies, so that it is found after a kill.
 fn temporary_name(file: &Path) -> std::ffi::OsString {
     let mut name = std::ffi::OsString::from(".");
     name.push(file.file_name().unwrap_or_default());
@@ -251,7 +251,7 @@ pub(crate) fn remove_leftover(file: &Path) -> Result<(), FileError> {
     remove(&file.with_file_name(temporary_name(file)), &[])
 }
 
-/// The new name survives a power cut, if the file system can do that.
+/// Syncs the directory of a file, so that a new name survives a power cut, on a best-effort basis.
 fn sync_directory(file: &Path) {
     if let Some(parent) = file.parent()
         && let Ok(directory) = File::open(parent)

@@ -32,9 +32,8 @@ pub(crate) fn insert(
     let behind = comma.map_or(stop, |at| at + 1);
     let closing_bracket = map.span.end - 1;
     let end_of_line = line_stop(text, behind);
-    let is_multi_line =
-        begins_line(text, last.start) && !text[map.span.start..last.start].is_empty();
-    let is_multi_line = is_multi_line && text[map.span.start..last.start].contains('\n');
+    let before_last = &text[map.span.start..last.start];
+    let is_multi_line = begins_line(text, last.start) && before_last.contains('\n');
     let (at, prefix, inner) = if is_multi_line {
         let at = if end_of_line < closing_bracket {
             end_of_line
@@ -127,29 +126,28 @@ pub(crate) fn remove(
         start = text[..start].strip_suffix('\n').map_or(start, str::len);
         start = text[..start].strip_suffix('\r').map_or(start, str::len);
     }
-    // The comma before it may have been in what is cut.
     patch.remove(start..end);
 }
 
 /// Writes a value: each member on a line of its own if an indentation is given, else all on one line. `unit` is what
-/// one level adds to the indentation, and `end` a line end.
-pub(crate) fn render(value: &Value, indent: Option<&str>, unit: &str, end: &str) -> String {
+/// one level adds to the indentation.
+pub(crate) fn render(value: &Value, indent: Option<&str>, unit: &str, newline: &str) -> String {
     match (value, indent) {
         (Value::Object(members), Some(indent)) if !members.is_empty() => {
             let inner = format!("{indent}{unit}");
             let line = |(key, value): (&String, &Value)| {
-                let value = render(value, Some(&inner), unit, end);
-                format!("{end}{inner}{}: {value}", Value::String(key.clone()))
+                let value = render(value, Some(&inner), unit, newline);
+                format!("{newline}{inner}{}: {value}", Value::String(key.clone()))
             };
             let lines: Vec<String> = members.iter().map(line).collect();
-            format!("{{{}{end}{indent}}}", lines.join(","))
+            format!("{{{}{newline}{indent}}}", lines.join(","))
         }
         (Value::Object(members), _) => {
             let pair = |(key, value): (&String, &Value)| {
                 format!(
                     "{}: {}",
                     Value::String(key.clone()),
-                    render(value, None, unit, end)
+                    render(value, None, unit, newline)
                 )
             };
             format!(
@@ -158,7 +156,7 @@ pub(crate) fn render(value: &Value, indent: Option<&str>, unit: &str, end: &str)
             )
         }
         (Value::Array(items), _) => {
-            let items = items.iter().map(|item| render(item, None, unit, end));
+            let items = items.iter().map(|item| render(item, None, unit, newline));
             format!("[{}]", items.collect::<Vec<_>>().join(", "))
         }
         (other, _) => other.to_string(),

@@ -1,4 +1,4 @@
-//! Keeps two setups from writing at the same time: each would lose the record of the other.
+//! A lock that keeps two setups from writing at the same time: each would overwrite the record of the other.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use crate::file::{FileError, io, remove};
 
-/// A lock in the home directory; the lock ends with the process, its file with the value.
+/// A lock on a file in the home directory. The lock ends with the process; dropping the value removes the file.
 ///
-/// It is not beside the record: its directories would have to be made first, and a kill would leave them.
+/// The file is not beside the record, whose directories would have to be made first: a killed setup would leave them.
 #[derive(Debug)]
 pub struct SetupLock {
     file: PathBuf,
-    // Held open: the system's lock is that of this handle.
+    // The handle is kept open, because the operating system's lock ends with it.
     _held: File,
 }
 
@@ -26,7 +26,7 @@ pub enum LockError {
         /// The file of the lock.
         file: PathBuf,
     },
-    /// The system said no.
+    /// The operating system returned an error.
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const NAME: &str = ".infold-setup.lock";
 
 impl SetupLock {
-    /// Locks the setup of a home directory, if others free it soon enough.
+    /// Locks the setup of a home directory; waits up to `patience` for another setup.
     pub fn take(home: &Path, patience: Duration) -> Result<SetupLock, LockError> {
         let file = home.join(NAME);
         let end = Instant::now() + patience;
@@ -54,13 +54,14 @@ impl SetupLock {
     /// Removes the file that a killed setup left of its lock, if there is one.
     pub fn remove_leftover(home: &Path) {
         if home.join(NAME).exists() {
-            // Another setup that holds it removes it itself; a home that cannot be written keeps it.
+            // If another setup holds the lock, it removes the file itself. In a directory that cannot be written to,
+            // the file stays.
             drop(SetupLock::take(home, Duration::ZERO));
         }
     }
 }
 
-/// Locks the file that has the name now; another one is a lock that was freed meanwhile.
+/// Locks the file once; returns `None` if another process has the lock, or removed the file before it was locked here.
 fn attempt(file: &Path) -> Result<Option<File>, FileError> {
     let mut options = OpenOptions::new();
     let opened = options

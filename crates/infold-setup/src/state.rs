@@ -57,7 +57,7 @@ pub struct ServerRecord {
 /// A directory of tasks that a server made.
 #[derive(Clone, Debug)]
 pub struct TasksRecord {
-    /// Its name.
+    /// Its path.
     pub root: PathBuf,
     /// The directories that were made for it, outermost first.
     pub directories: Vec<PathBuf>,
@@ -66,17 +66,17 @@ pub struct TasksRecord {
 /// The changes of one file.
 #[derive(Clone, Debug)]
 pub struct FileRecord {
-    /// Its real name.
+    /// Its canonical path.
     pub file: PathBuf,
     /// Its syntax.
     pub syntax: Syntax,
-    /// Where the copy of what it was is; a file that was made has none.
+    /// The copy of the file as it was before; `None` if setup created the file.
     pub backup: Option<PathBuf>,
     /// The directories that were made for it, outermost first.
     pub directories: Vec<PathBuf>,
-    /// The digest of what it was.
+    /// The digest of the text before the changes.
     pub before: String,
-    /// The digest of what it became.
+    /// The digest of the text with the changes.
     pub after: String,
     /// The values that were set.
     pub applied: Vec<Applied>,
@@ -85,10 +85,10 @@ pub struct FileRecord {
 /// Why the record could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupRecordError {
-    /// The file.
+    /// The file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It is not what was written.
+    /// The text is not a record that setup wrote.
     #[error("{} is damaged: {reason}", file.display())]
     Damaged {
         /// The file.
@@ -101,7 +101,7 @@ pub enum SetupRecordError {
 const VERSION: u64 = 1;
 
 impl SetupRecord {
-    /// Reads the record; none is an empty one.
+    /// Reads the record; a missing file is an empty record.
     pub fn load(path: &Path) -> Result<SetupRecord, SetupRecordError> {
         let Some(read) = file::read(path)? else {
             return Ok(SetupRecord::default());
@@ -140,7 +140,7 @@ impl SetupRecord {
         file::remove_leftover(path)?;
         for record in state.agents.iter().flat_map(|agent| &agent.files) {
             let names = record.backup.iter().chain([&record.file]);
-            // One that cannot be removed is met again when its file is written.
+            // An error is ignored here: it comes again when the file is written.
             names.for_each(|name| drop(file::remove_leftover(name)));
         }
         Ok(state)
@@ -209,7 +209,7 @@ fn staged(directories: &[PathBuf]) -> Option<PathBuf> {
         .map(|outermost| outermost.with_file_name(STAGED))
 }
 
-/// Makes the record before its directories, which a kill would leave otherwise.
+/// Writes the record before its directories are made: otherwise a killed setup would leave them without a record.
 fn create_with_directories(
     path: &Path,
     directories: &[PathBuf],

@@ -54,7 +54,7 @@ pub enum PathStep {
 }
 
 impl PathStep {
-    /// A path of keys.
+    /// Returns a path of keys.
     pub fn keys(keys: &[&str]) -> Vec<PathStep> {
         keys.iter()
             .map(|key| PathStep::Key((*key).to_owned()))
@@ -63,7 +63,7 @@ impl PathStep {
 }
 
 impl Node {
-    /// Returns the value without its place.
+    /// Returns the value without the positions.
     pub fn value(&self) -> Value {
         match &self.kind {
             NodeKind::Scalar(value) => value.clone(),
@@ -85,7 +85,7 @@ impl Node {
     /// Returns the index of the child that a step leads to.
     pub fn child(&self, step: &PathStep) -> Option<usize> {
         match (&self.kind, step) {
-            // The last of several keys of one name counts, as it does for those who read the file.
+            // Of several keys of one name the last counts, as it does for the agents that read the file.
             (NodeKind::Map(members, _), PathStep::Key(key)) => {
                 members.iter().rposition(|member| member.key == *key)
             }
@@ -126,7 +126,7 @@ impl Node {
     }
 }
 
-/// Sets a value in a tree of values; what is missing on the way is made.
+/// Sets a value in a tree of values; creates the mappings and lists on its path that are missing.
 pub(crate) fn set_in(tree: &mut Value, path: &[PathStep], value: &Value) {
     let Some((step, rest)) = path.split_first() else {
         *tree = value.clone();
@@ -190,7 +190,8 @@ pub(crate) fn remove_in(tree: &mut Value, path: &[PathStep]) {
     }
 }
 
-/// Numbers and truth values as texts, and empty mappings and lists as nothing: not every syntax tells them apart.
+/// Converts a value to a form in which values of all syntaxes can be compared: numbers and truth values become texts,
+/// and empty mappings and lists become null, because not every syntax tells them apart.
 pub(crate) fn normal(value: &Value) -> Value {
     match value {
         Value::Bool(value) => Value::String(value.to_string()),

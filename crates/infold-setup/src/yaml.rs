@@ -7,7 +7,7 @@ use crate::edit::{EditError, SyntaxError};
 use crate::text::{Patch, bom, insert_lines, line_start, line_stop, remove_lines};
 use crate::tree::{Member, Node, NodeForm, NodeKind, PathStep};
 
-/// No configuration is nested deeper.
+/// The most levels of nesting that are accepted.
 const MAX_DEPTH: usize = 64;
 
 /// Parses a text of one document.

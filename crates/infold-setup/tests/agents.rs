@@ -193,7 +193,7 @@ fn codex_with_its_own_provider_another_one_and_a_subscription() {
     let refused = home.refusal(Agent::Codex);
     assert!(refused.contains("signed in with ChatGPT"), "{refused}");
     assert!(!refused.contains("SECRET"));
-    // Who signed in later is told by --check.
+    // A later sign-in is reported by --check.
     let later = home.file(
         ".codex/config.toml",
         "openai_base_url = \"http://127.0.0.1:7333/v1\"\n",

@@ -1,4 +1,4 @@
-//! The text of a task for a model, in which text of strangers is marked as such.
+//! The text of a task for a model. Text that other people wrote is marked as untrusted data in it.
 
 use crate::text::{visible, visible_line};
 use crate::{SourceTask, TaskComment};
@@ -76,7 +76,7 @@ pub(crate) fn revision(task: &SourceTask) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// Returns the revision that a task's text names: the one it was written of.
+/// Returns the revision that a task's text names: that of the title and description from which it was made.
 pub fn revision_of(text: &str) -> Option<&str> {
     // Only the head counts: a description may hold such a line too.
     let line = text.lines().nth(2)?;
@@ -85,7 +85,7 @@ pub fn revision_of(text: &str) -> Option<&str> {
     is_hex.then_some(revision)
 }
 
-/// Returns a word that no part of the content holds: it is a digest of all of it.
+/// Returns a word that the content cannot contain, because it is a digest of the whole content.
 fn boundary(task: &SourceTask, comments: &[TaskComment]) -> String {
     let mut hasher = blake3::Hasher::new();
     hash_parts(&mut hasher, &[&task.key(), &task.title, &task.body]);
@@ -95,7 +95,7 @@ fn boundary(task: &SourceTask, comments: &[TaskComment]) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// Hashes texts with their lengths, so that none can pass for two.
+/// Hashes texts with their lengths, so that `["ab", "c"]` and `["a", "bc"]` have different digests.
 fn hash_parts(hasher: &mut blake3::Hasher, parts: &[&str]) {
     for part in parts {
         hasher.update(&(part.len() as u64).to_le_bytes());

@@ -1,4 +1,4 @@
-//! One server with tasks, its token and its labels.
+//! A source of tasks: a GitHub or GitLab server, reached with a token, and the labels of its tasks.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -18,7 +18,7 @@ pub struct Source {
     pub(crate) api: ForgeApi,
     pub(crate) labels: Labels,
     repositories: HashMap<(String, String), Repository>,
-    /// The account of the token, once it was asked for; none if the server does not say.
+    /// The account of the token once it was requested; `Some(None)` if the server does not name it.
     login: Option<Option<String>>,
 }
 
@@ -55,7 +55,7 @@ pub struct SourceOptions {
     pub token: Option<Secret>,
     /// The labels.
     pub labels: Labels,
-    /// The file of cached pages; without one nothing is kept.
+    /// The file of cached pages; without one no pages are cached.
     pub cache_file: Option<PathBuf>,
     /// How often and how long a request is tried.
     pub retry: RetryPolicy,
@@ -102,7 +102,8 @@ impl fmt::Display for Repository {
     }
 }
 
-/// A list that is being read. A task that comes twice, because the list changed meanwhile, counts once.
+/// The tasks of a list whose pages are being read. A task that comes twice, because the list changed meanwhile, counts
+/// once.
 #[derive(Debug, Default)]
 pub(crate) struct TaskPages<'a> {
     pub label: &'a str,
@@ -120,7 +121,7 @@ impl<'a> TaskPages<'a> {
         }
     }
 
-    /// Adds an item; none is one that could not be read.
+    /// Adds an item; `None` counts as an item that could not be read.
     pub fn take(&mut self, task: Option<SourceTask>) {
         match task {
             Some(task) if self.known.insert(task.key()) => self.tasks.push(task),
@@ -159,8 +160,8 @@ impl Source {
     }
 
     /// Sets the function that is called before each wait, with its reason and its duration.
-    pub fn on_wait(&mut self, told: impl FnMut(&str, Duration) + Send + 'static) {
-        self.api.on_wait = Box::new(told);
+    pub fn on_wait(&mut self, callback: impl FnMut(&str, Duration) + Send + 'static) {
+        self.api.on_wait = Box::new(callback);
     }
 
     /// Returns the kind of server.
@@ -183,7 +184,7 @@ impl Source {
         self.has_token() && self.api.server.is_exposed()
     }
 
-    /// Writes the cache of pages. What it holds is found again at the server if this fails.
+    /// Writes the cache of pages. If this fails nothing is lost: the pages are requested again.
     pub fn save_cache(&mut self) -> std::io::Result<()> {
         self.api.cache.save()
     }

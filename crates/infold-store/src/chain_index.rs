@@ -17,7 +17,7 @@ use crate::registry::Patience;
 /// The digest of a conversation up to one of its messages.
 pub type Key = [u8; 16];
 
-/// The place of a key, and the messages it leads to.
+/// The position of the last known key of a conversation, and the messages that it belongs to.
 pub type KnownChain = (usize, Vec<(Uuid, Seq)>);
 
 /// Index of known conversations, and of the tasks that contain them: `chains.db` in a contexts directory.
@@ -61,7 +61,7 @@ impl fmt::Debug for Filler {
     }
 }
 
-/// A key may lead to every task there is, as a greeting does; so many are looked at.
+/// The most tasks of one key that are examined: a mere greeting may be the beginning of every task.
 const MAX_TASKS_OF_A_KEY: u32 = 256;
 
 /// The version of an index that holds all tasks; one that is yet to be filled has none.
@@ -190,7 +190,7 @@ impl ChainIndex {
         self.is_new
     }
 
-    /// Notes that all tasks were added. Who is stopped before that adds them again.
+    /// Records that all tasks were added. A process that is killed before that leaves the index to be filled again.
     pub fn filled(&mut self) -> Result<(), RegistryError> {
         self.write(|db| db.pragma_update(None, "user_version", VERSION))?;
         self.is_new = false;

@@ -40,11 +40,11 @@ pub struct EventLine {
     pub after: u64,
     /// The first event of the manage pass it belongs to.
     pub pass: Option<EventId>,
-    /// The cause.
+    /// What happened.
     pub what: What,
 }
 
-/// The cause.
+/// The kinds of events, with their data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// Rounds were hidden.
@@ -90,7 +90,7 @@ pub enum What {
     Tool(String),
     /// A provider reported the usage of a request.
     Usage(Usage),
-    /// A provider was called, and no reply came of it.
+    /// A provider was called and gave no reply that could be used.
     Failure(Failure),
     /// A pass of `manage` ended; its record, a JSON object.
     Manage(String),
@@ -131,7 +131,7 @@ pub struct FoldLine {
     pub original_tokens: u64,
     /// Tokens of the stand-in.
     pub tokens: u64,
-    /// Who asked for it: `manual` or `auto`.
+    /// The trigger of the fold: `manual` or `auto`.
     pub trigger: String,
     /// The stand-in: messages shown instead.
     pub stand_in: Vec<(Role, String)>,

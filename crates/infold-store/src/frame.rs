@@ -78,7 +78,7 @@ impl Writer {
                 let (mut frames, members) = Frames::open(self.log().dir())?;
                 let is_first = frames.file.len() == 0;
                 if is_first {
-                    self.rooted.loosen();
+                    self.names_synced.clear();
                 }
                 let members = (!is_first).then_some(members);
                 frames.redactions = self.log().frame_redactions(members)?;

@@ -36,10 +36,10 @@ impl Claim {
     }
 }
 
-/// Who holds, or held, a lock.
+/// The process that holds, or held, a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// Its machine.
     pub host: String,

@@ -54,11 +54,11 @@ pub struct Log {
     wire: Wire,
     /// Secrets are replaced before anything is written.
     pub(crate) redacts: bool,
-    /// The sidecars know all there is.
+    /// Whether the sidecars contain all lines of the log.
     is_caught_up: bool,
     /// The same log without its sidecars, once one of them turned out to be damaged in its middle.
     rederived: OnceCell<Box<Log>>,
-    /// Pairing of the last round; none if it has to be read again.
+    /// The state of the last round; `None` if it has to be derived from the messages again.
     rounds: Option<Rounds>,
     /// The last report that was looked at, and the last message before it: it is asked for again and again.
     reported: RefCell<Option<(EventId, Usage, u64)>>,

@@ -340,7 +340,7 @@ impl Registry {
         self.run(|db| Ok(db.execute(&sql, params![key(uuid), text])? > 0))
     }
 
-    /// Says whether some task's row says this in a column.
+    /// Says whether the row of any task has this text in a column.
     pub(crate) fn has_text(&self, column: &str, text: &str) -> Result<bool, RegistryError> {
         let Some(column) = TEXTS.iter().find(|known| **known == column) else {
             return Ok(false);

@@ -103,7 +103,7 @@ pub struct SearchHit {
     pub task: Uuid,
     /// The message.
     pub seq: Seq,
-    /// Who speaks; tool results have the role of a tool on every wire.
+    /// Its role; tool results have the role of a tool on every wire.
     pub role: Role,
     /// When it was recorded, in milliseconds since 1970.
     pub time: u64,
@@ -254,7 +254,7 @@ impl<'a> OpenLogs<'a> {
     }
 }
 
-/// The role of who speaks: on some wires tool results have that of the user.
+/// Returns the role of a message. Tool results have their own, even on wires where they have that of the user.
 fn speaker(message: &Message<'_>) -> Role {
     if message.answers().is_empty() {
         message.role()

@@ -51,7 +51,7 @@ pub struct Marks<'a> {
     pub stamp: &'a str,
     /// Its size in tokens.
     pub tokens: u64,
-    /// Who speaks, if the message does not say so itself.
+    /// Its role, if the message itself does not contain it.
     pub role: Option<Role>,
     /// The digest of its original, if it was redacted.
     pub redacted: Option<Original>,

@@ -97,7 +97,7 @@ impl Contexts {
     }
 }
 
-/// Returns whether the process on this machine is gone that was making a task.
+/// Returns whether a task was being created by a process on this machine that is gone.
 pub(crate) fn is_left_behind(dir: &Path) -> bool {
     let made = Metadata::read(dir).ok();
     made.is_some_and(|made| {
@@ -144,7 +144,7 @@ impl TaskDraft<'_> {
         }
     }
 
-    /// Marks where the list of records ends; whether there is one in it.
+    /// Marks where the list of records ends; `filled` says whether it has any.
     pub fn list_end(&mut self, filled: bool) -> Result<(), DraftError> {
         match &mut self.open {
             Some((_, keeper)) => Ok(keeper.list_end(filled)?),
@@ -152,7 +152,7 @@ impl TaskDraft<'_> {
         }
     }
 
-    /// Folds messages behind a stand-in that the transcript has; none if the rules forbid it.
+    /// Folds messages behind a stand-in that the transcript has; `None` if the rules forbid the fold.
     pub fn fold(
         &mut self,
         cause: Cause,

@@ -1,4 +1,4 @@
-//! Files that were written and may not be on the disk itself yet, and how they are forced there.
+//! Files that were written and may not be on the disk yet, and how they are synced.
 
 use std::fs::File;
 use std::io;
@@ -16,15 +16,15 @@ use crate::{LogError, Metadata, Writer, file};
 pub struct UnsyncedFiles {
     files: Vec<PathBuf>,
     dir: PathBuf,
-    rooted: Rooted,
+    names_synced: NamesSynced,
 }
 
 /// Whether the metadata of a task and the names of its files are synced, so that it is found after a power cut.
 #[derive(Clone, Debug)]
-pub(crate) struct Rooted(Arc<AtomicBool>);
+pub(crate) struct NamesSynced(Arc<AtomicBool>);
 
 impl Writer {
-    /// The files that may not be on the disk yet.
+    /// Returns the files whose last writes may not be on the disk yet.
     pub fn unsynced_files(&self) -> UnsyncedFiles {
         let log = self.log();
         // Messages first: events name them.
@@ -33,7 +33,7 @@ impl Writer {
         UnsyncedFiles {
             files: growing.iter().map(|one| one.path().to_owned()).collect(),
             dir: log.dir().to_owned(),
-            rooted: self.rooted.clone(),
+            names_synced: self.names_synced.clone(),
         }
     }
 }
@@ -42,7 +42,7 @@ impl UnsyncedFiles {
     /// The most files that are synced one by one.
     const MAX_FILES_SYNCED_SINGLY: usize = 8;
 
-    /// Returns when all of these, which lie below `root`, are on the disk itself.
+    /// Syncs all of these files, which are below `root`, to the disk.
     pub fn force<'l>(
         root: &Path,
         all: impl IntoIterator<Item = &'l UnsyncedFiles>,
@@ -50,16 +50,16 @@ impl UnsyncedFiles {
         let all: Vec<&UnsyncedFiles> = all.into_iter().collect();
         if all.len() > UnsyncedFiles::MAX_FILES_SYNCED_SINGLY {
             // Set the flags before syncing: a file created during the sync clears its flag again.
-            let root_all = |yes| {
-                for loose in &all {
-                    loose.rooted.0.store(yes, SeqCst);
+            let set_all = |yes| {
+                for unsynced in &all {
+                    unsynced.names_synced.0.store(yes, SeqCst);
                 }
             };
-            root_all(true);
-            if whole(root).inspect_err(|_| root_all(false))? {
+            set_all(true);
+            if whole(root).inspect_err(|_| set_all(false))? {
                 return Ok(());
             }
-            root_all(false);
+            set_all(false);
         }
         all.into_iter().try_for_each(UnsyncedFiles::force_one)
     }
@@ -68,14 +68,14 @@ impl UnsyncedFiles {
         for path in &self.files {
             force(path)?;
         }
-        self.rooted.force(&self.dir)
+        self.names_synced.force(&self.dir)
     }
 
     /// Which files are brought to the disk, by name; those that name them come with them.
     #[cfg(test)]
     fn names(&self) -> Vec<String> {
         let mut names = self.files.clone();
-        if !self.rooted.0.load(SeqCst) {
+        if !self.names_synced.0.load(SeqCst) {
             names.push(self.dir.join(Metadata::NAME));
         }
         let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
@@ -83,13 +83,13 @@ impl UnsyncedFiles {
     }
 }
 
-impl Rooted {
-    pub fn new(yes: bool) -> Rooted {
-        Rooted(Arc::new(AtomicBool::new(yes)))
+impl NamesSynced {
+    pub fn new(yes: bool) -> NamesSynced {
+        NamesSynced(Arc::new(AtomicBool::new(yes)))
     }
 
-    /// There is a new name in the directory.
-    pub fn loosen(&self) {
+    /// Records that the directory has a new name, which is not synced.
+    pub fn clear(&self) {
         self.0.store(false, SeqCst);
     }
 
@@ -99,7 +99,7 @@ impl Rooted {
         if self.0.swap(true, SeqCst) {
             return Ok(());
         }
-        root(dir).inspect_err(|_| self.loosen())
+        root(dir).inspect_err(|_| self.clear())
     }
 }
 
@@ -111,7 +111,7 @@ fn root(dir: &Path) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Brings a file onto the disk; returns whether it is there: another process may have removed it.
+/// Syncs a file; returns false if it does not exist, because another process may have removed it.
 fn force(path: &Path) -> Result<bool, LogError> {
     match File::open(path).and_then(|file| file.sync_data()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_was_made_to_last_is_rooted() {
+    fn a_task_that_was_made_to_last_has_synced_names() {
         let dir = tempfile::tempdir().unwrap();
         let contexts = Contexts::new(dir.path(), Durability::Turn);
         let task = contexts.create(Metadata::default()).unwrap();
@@ -197,8 +197,8 @@ mod tests {
         let contexts = Contexts::new(dir.path(), Durability::Never);
         let task = contexts.create(Metadata::default()).unwrap();
         let (writer, _) = contexts.write(task).unwrap();
-        let loose = writer.unsynced_files();
+        let unsynced = writer.unsynced_files();
         std::fs::remove_dir_all(writer.log().dir()).unwrap();
-        UnsyncedFiles::force(dir.path(), &[loose]).unwrap();
+        UnsyncedFiles::force(dir.path(), &[unsynced]).unwrap();
     }
 }

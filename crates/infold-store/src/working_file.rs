@@ -17,7 +17,7 @@ pub struct WorkingFile {
     kept: bool,
 }
 
-/// Which file.
+/// The kinds of working files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Working {
     /// `unsummarized.jsonl`: the messages that stay as they are.
@@ -46,8 +46,8 @@ impl Working {
 }
 
 impl Log {
-    /// Makes a working file in the task's directory, empty.
-    pub fn aside(&self, working: Working) -> Result<WorkingFile, LogError> {
+    /// Creates an empty working file in the task's directory; replaces an old one.
+    pub fn create_working_file(&self, working: Working) -> Result<WorkingFile, LogError> {
         let path = self.dir().join(working.name());
         let made = file::create(&path)?;
         Ok(WorkingFile {

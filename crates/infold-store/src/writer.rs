@@ -22,7 +22,7 @@ use crate::log::{Ahead, LinePlace, message_entry};
 use crate::push_journal::{self, Ends, PushJournal};
 use crate::repair::{self, Repair};
 use crate::stored::{self, Marks, Original};
-use crate::unsynced::Rooted;
+use crate::unsynced::NamesSynced;
 use crate::{Log, LogError, time, tool_use};
 pub use error::{AppendError, OpenError, ToolError};
 pub use files::Restoration;
@@ -66,7 +66,7 @@ pub struct Writer {
     /// The frames of the task; none until they are used.
     pub(crate) frames: Option<Frames>,
     /// Whether it would be found again after a power cut.
-    pub(crate) rooted: Rooted,
+    pub(crate) names_synced: NamesSynced,
     closed: bool,
     /// Whether a push is under way: derived files wait for its end.
     is_pushing: bool,
@@ -117,8 +117,8 @@ impl Writer {
             buffer: Vec::new(),
             pass: None,
             frames: None,
-            // Who forces things at all made it so.
-            rooted: Rooted::new(durability != Durability::Never),
+            // A process that syncs its writes synced these when it created the task.
+            names_synced: NamesSynced::new(durability != Durability::Never),
             log,
             current,
             durability,
@@ -337,7 +337,7 @@ impl Writer {
         self.log.messages.sync()?;
         self.log.events.sync()?;
         self.sync_frames()?;
-        self.rooted.force(self.log.dir())
+        self.names_synced.force(self.log.dir())
     }
 
     /// Syncs the log if the durability requires it.

@@ -235,7 +235,7 @@ fn a_new_task_is_known_to_everybody_before_its_row_is_written() {
     assert_eq!(known(&contexts(root.path()), late), 1);
     assert_eq!(known(&kept, late), 1);
     assert_eq!(known(&contexts(root.path()), others), 1);
-    // Who made the last one was killed before it came to the registry.
+    // The process that made the last one was killed before the registry had it.
     let killed = create();
     drop(kept);
     assert_eq!(known(&contexts(root.path()), killed), 1);

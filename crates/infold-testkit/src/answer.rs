@@ -3,7 +3,7 @@
 use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Reply, StopReason, TokenUsage, Wire, quote};
 
-/// Stands between a namespace, which tools of the Responses API may be in, and the name of a tool.
+/// Separates the namespace of a tool, which only the Responses API has, from its name.
 pub(crate) const NAMESPACE_END: &str = "::";
 
 /// The answer of a model, independent of the wire.
@@ -15,26 +15,26 @@ pub struct Answer {
     pub text: Option<String>,
     /// The calls: names, and arguments as the text of a JSON object.
     pub calls: Vec<(String, String)>,
-    /// Why it ends; nothing if that is seen from the calls.
+    /// Why it ends; by default derived from whether there are calls.
     pub stop: Option<StopReason>,
-    /// Reported usage; counted if there is none.
+    /// The usage to report; by default the tokens are counted.
     pub usage: Option<TokenUsage>,
 }
 
 impl Answer {
-    /// How many tokens it is, and how many of them are reasoning.
+    /// Returns the number of its tokens, and how many of them are reasoning.
     pub(crate) fn tokens(&self) -> (u64, u64) {
-        let weigh = |text: &str| count(Encoding::O200k, text);
-        let reasoning = self.thinking.as_deref().map_or(0, weigh);
-        let said = self.text.as_deref().map_or(0, weigh);
+        let tokens_of = |text: &str| count(Encoding::O200k, text);
+        let reasoning = self.thinking.as_deref().map_or(0, tokens_of);
+        let said = self.text.as_deref().map_or(0, tokens_of);
         let calls = self
             .calls
             .iter()
-            .map(|(name, given)| weigh(name) + weigh(given));
+            .map(|(name, given)| tokens_of(name) + tokens_of(given));
         (reasoning + said + calls.sum::<u64>(), reasoning)
     }
 
-    /// The reply of this wire; `number` makes ids of calls that no other reply has.
+    /// Returns the answer as a reply of a wire. `number` is part of the ids, so that no other reply has the same.
     pub(crate) fn reply(&self, wire: Wire, number: u64, model: &str, usage: TokenUsage) -> Reply {
         let stop = if self.calls.is_empty() {
             StopReason::End
@@ -150,7 +150,7 @@ impl Answer {
     }
 }
 
-/// A member that is a list, unless it is empty.
+/// Returns a member whose value is a list, with a comma before it; nothing for an empty list.
 fn member(name: &str, values: Vec<String>) -> String {
     if values.is_empty() {
         String::new()

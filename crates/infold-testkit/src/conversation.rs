@@ -89,7 +89,7 @@ pub struct ScriptedExchange {
     pub body: Vec<u8>,
     /// The reply, in the form of the wire.
     pub reply: Reply,
-    /// Returns whether the reply is streamed.
+    /// Whether the reply is streamed.
     pub stream: bool,
 }
 
@@ -266,7 +266,7 @@ impl Conversation {
         }
     }
 
-    /// Whether the tool in the background reports now.
+    /// Returns the id of the tool in the background if it reports now.
     fn reports(&mut self) -> Option<String> {
         let (id, left) = self.state.background.take()?;
         if left == 0 {
@@ -286,13 +286,13 @@ impl Conversation {
         Some(id)
     }
 
-    /// An id that no other has.
+    /// Returns a unique id.
     fn id(&mut self, prefix: &str) -> String {
         self.ids += 1;
         format!("{prefix}_{}x{}", self.seed, self.ids)
     }
 
-    /// Some words, most often few.
+    /// Returns some words, usually few.
     fn words(&mut self) -> String {
         let most = [12, 40, 160][self.random.below(3) as usize];
         self.text(most)
@@ -318,12 +318,12 @@ impl Conversation {
         }
     }
 
-    /// Whether the client says something beside what it has to.
+    /// Returns at random whether the client adds something that it need not say.
     fn adds(&mut self, percent: u64) -> bool {
         self.random.chance(percent) && !self.alternating
     }
 
-    /// How many calls come at once.
+    /// Returns the number of calls that are made at once.
     fn width(&mut self) -> u64 {
         if self.random.chance(40) {
             2 + self.random.below(3)

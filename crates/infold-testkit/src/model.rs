@@ -9,18 +9,18 @@ use crate::reply_request::{ReplyRequest, listed};
 /// The model behind the server: its checks, its window, its name.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// The models there are; nothing if any name will do.
+    /// The names of the models; if empty, any name is accepted.
     pub names: Vec<String>,
-    /// How many tokens it takes, reply included; nothing if any number will do.
+    /// The most tokens of a request and its reply; `None` if there is no limit.
     pub window: Option<u64>,
-    /// The key that is asked for; nothing if none is.
+    /// The key that requests must have; `None` if they need none.
     pub key: Option<String>,
-    /// Returns whether requests are checked as the wire's provider checks them.
+    /// Whether requests are checked as the wire's provider checks them.
     pub strict: bool,
-    /// Returns whether every rule of the provider is checked: all kinds of pairs, signatures, ids, places.
+    /// Whether every rule of the provider is checked: all kinds of pairs, signatures, ids, places.
     pub picky: bool,
-    /// Returns whether roles must alternate: Anthropic's, as they once had to, and of a picky server also those
-    /// of chat and Responses, as templates want it, and of Gemini.
+    /// Whether roles must alternate: on Anthropic's wire, as they once had to; on a picky server also on chat and
+    /// Responses, because templates require it, and on Gemini's.
     pub alternate: bool,
     /// How many characters a streamed piece has.
     pub piece: usize,

@@ -9,9 +9,9 @@ use crate::send::{Outgoing, Sent};
 use crate::step::{Pace, StepAction};
 use crate::{Refusal, Script, Seen, Step, Tally, check, dialect, embed, list, model};
 
-/// Where requests are answered, one after the other.
+/// Answers requests, one after the other.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Responder {
     pub script: Script,
     pub tally: Tally,
     pub refusals: Vec<Refusal>,
@@ -35,9 +35,9 @@ impl From<Outgoing> for ScriptedResponse {
     }
 }
 
-impl Desk {
-    pub fn new(script: Script) -> Desk {
-        Desk {
+impl Responder {
+    pub fn new(script: Script) -> Responder {
+        Responder {
             script,
             tally: Tally::default(),
             refusals: Vec::new(),

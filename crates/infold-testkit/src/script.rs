@@ -7,8 +7,8 @@ use crate::{Faults, Model, Seen, Step, agent};
 
 /// The script of the server, request by request.
 ///
-/// TrialFilter requests that the model would answer use up a step: a wrong key, an invalid request,
-/// one that is too long and one that meets a fault leave the script where it was.
+/// Only a request that the model would answer uses up a step: one with a wrong key, an invalid one, one that is too
+/// long and one that meets a fault leave the script where it was.
 #[derive(Default)]
 pub struct Script {
     pub(crate) steps: VecDeque<Step>,
@@ -27,7 +27,7 @@ impl Script {
         Script::default()
     }
 
-    /// These steps in order, then the default model.
+    /// Returns a script of these steps in order, then the default model.
     pub fn steps(steps: impl IntoIterator<Item = Step>) -> Script {
         Script {
             steps: steps.into_iter().collect(),
@@ -35,7 +35,7 @@ impl Script {
         }
     }
 
-    /// Decides by the request.
+    /// Returns a script in which a function chooses the step for each request.
     pub fn decide(decide: impl FnMut(&Seen) -> Step + Send + 'static) -> Script {
         Script::new().otherwise(decide)
     }
@@ -73,7 +73,7 @@ impl Script {
         self
     }
 
-    /// The next step; `stay` leaves it where it is.
+    /// Returns the next step, and goes on to the one after it unless `stay` is set.
     pub(crate) fn next(&mut self, seen: &Seen, stay: bool) -> Step {
         let step = if stay {
             self.steps.front().cloned()

@@ -12,7 +12,7 @@ use crate::reply_request;
 pub struct Seen {
     /// Its number, from one.
     pub number: u64,
-    /// When it was whole.
+    /// When its last byte arrived.
     pub at: SystemTime,
     /// `POST`, `GET`.
     pub method: String,
@@ -32,7 +32,7 @@ pub struct Seen {
     pub head: Vec<u8>,
     /// Its last 4 KiB.
     pub tail: Vec<u8>,
-    /// Returns whether the client went away before the body was whole.
+    /// Whether the client went away before the body was complete.
     pub cut: bool,
 }
 

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 
-use crate::server_connection::Knife;
+use crate::server_connection::Cutter;
 use crate::step::{Cut, Gate, Pace};
 
 /// An outgoing response.
@@ -29,7 +29,7 @@ pub(crate) enum Sent {
 const LEAVE: Duration = Duration::from_millis(5);
 
 /// Makes the response.
-pub(crate) async fn send(outgoing: Outgoing, pace: &Pace, knife: Knife) -> Response {
+pub(crate) async fn send(outgoing: Outgoing, pace: &Pace, cutter: Cutter) -> Response {
     if !pace.after.is_zero() {
         tokio::time::sleep(pace.after).await;
     }
@@ -44,9 +44,9 @@ pub(crate) async fn send(outgoing: Outgoing, pace: &Pace, knife: Knife) -> Respo
     let plan = plan(events, pace);
     if plan.cut && plan.parts.iter().all(|(_, bytes)| bytes.is_empty()) {
         // There is not even a status: the connection fails as soon as one is written.
-        knife.cut(pace.reset);
+        cutter.cut(pace.reset);
     }
-    let mut response = Response::new(body(plan, pace.reset, knife));
+    let mut response = Response::new(body(plan, pace.reset, cutter));
     *response.status_mut() =
         StatusCode::from_u16(outgoing.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
@@ -122,7 +122,7 @@ fn plan(events: Vec<Vec<u8>>, pace: &Pace) -> SendPlan {
     }
 }
 
-fn body(plan: SendPlan, reset: bool, knife: Knife) -> Body {
+fn body(plan: SendPlan, reset: bool, cutter: Cutter) -> Body {
     if plan.gate.is_none()
         && !plan.cut
         && plan.parts.iter().all(|(pause, _)| pause.is_zero())
@@ -132,8 +132,8 @@ fn body(plan: SendPlan, reset: bool, knife: Knife) -> Body {
         return only.map_or_else(Body::empty, |(_, bytes)| Body::from(bytes));
     }
     Body::from_stream(stream::unfold(
-        (plan, knife),
-        move |(mut plan, knife)| async move {
+        (plan, cutter),
+        move |(mut plan, cutter)| async move {
             if let Some((left, gate)) = &plan.gate
                 && plan.parts.len() <= *left
             {
@@ -143,16 +143,16 @@ fn body(plan: SendPlan, reset: bool, knife: Knife) -> Body {
                 if !pause.is_zero() {
                     tokio::time::sleep(pause).await;
                 }
-                return Some((Ok(bytes), (plan, knife)));
+                return Some((Ok(bytes), (plan, cutter)));
             }
             if !plan.cut {
                 return None;
             }
             tokio::time::sleep(LEAVE).await;
-            knife.cut(reset);
+            cutter.cut(reset);
             Some((
                 Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe)),
-                (plan, knife),
+                (plan, cutter),
             ))
         },
     ))

@@ -13,9 +13,9 @@ use axum::response::Response;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::respond::Desk;
+use crate::respond::Responder;
 use crate::send::send;
-use crate::server_connection::{Door, Knife};
+use crate::server_connection::{CuttableListener, Cutter};
 use crate::upload::{self, RECORDED, Upload};
 use crate::{Refusal, Script, Seen, Step, Tally};
 
@@ -33,7 +33,7 @@ pub struct Server {
 /// The state of the server.
 #[derive(Debug)]
 struct ServerRecord {
-    desk: Desk,
+    responder: Responder,
     seen: Vec<Seen>,
     /// How many bytes of bodies are kept, and from which request on.
     kept: usize,
@@ -62,7 +62,7 @@ impl Server {
             .enable_all()
             .build()?;
         let state = Arc::new(Mutex::new(ServerRecord {
-            desk: Desk::new(script),
+            responder: Responder::new(script),
             seen: Vec::new(),
             kept: 0,
             oldest: 0,
@@ -122,22 +122,22 @@ impl Server {
 
     /// Appends a step to the script.
     pub fn then(&self, step: Step) {
-        lock(&self.state).desk.script.steps.push_back(step);
+        lock(&self.state).responder.script.steps.push_back(step);
     }
 
     /// Returns how many steps are left.
     pub fn left(&self) -> usize {
-        lock(&self.state).desk.script.steps.len()
+        lock(&self.state).responder.script.steps.len()
     }
 
     /// Takes the requests that were refused as invalid since this was last asked.
     pub fn take_refusals(&self) -> Vec<Refusal> {
-        std::mem::take(&mut lock(&self.state).desk.refusals)
+        std::mem::take(&mut lock(&self.state).responder.refusals)
     }
 
     /// Returns the counts of random faults so far.
     pub fn faults(&self) -> Tally {
-        lock(&self.state).desk.tally
+        lock(&self.state).responder.tally
     }
 
     /// Waits until the server ends, which is when the process does.
@@ -167,14 +167,15 @@ fn lock(state: &Mutex<ServerRecord>) -> MutexGuard<'_, ServerRecord> {
 }
 
 async fn serve(listener: std::net::TcpListener, state: Arc<Mutex<ServerRecord>>) -> io::Result<()> {
-    let door = Door(TcpListener::from_std(listener)?);
+    let listener = CuttableListener(TcpListener::from_std(listener)?);
     let app = Router::new().fallback(handle).with_state(state);
-    axum::serve(door, app.into_make_service_with_connect_info::<Knife>()).await
+    let service = app.into_make_service_with_connect_info::<Cutter>();
+    axum::serve(listener, service).await
 }
 
 async fn handle(
     State(state): State<Arc<Mutex<ServerRecord>>>,
-    ConnectInfo(knife): ConnectInfo<Knife>,
+    ConnectInfo(cutter): ConnectInfo<Cutter>,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
@@ -187,11 +188,11 @@ async fn handle(
             // The client is gone.
             return Response::default();
         }
-        record.desk.answer(&seen, whole.as_deref())
+        record.responder.answer(&seen, whole.as_deref())
     };
     drop(whole);
     match answer.outgoing {
-        Some(outgoing) => send(outgoing, &answer.pace, knife).await,
+        Some(outgoing) => send(outgoing, &answer.pace, cutter).await,
         None => std::future::pending().await,
     }
 }
@@ -223,7 +224,7 @@ impl ServerRecord {
             self.kept -= body.map_or(0, |body| body.len());
             self.oldest += 1;
         }
-        if let Some(watch) = &mut self.desk.script.watch {
+        if let Some(watch) = &mut self.responder.script.watch {
             watch(&seen);
         }
         seen

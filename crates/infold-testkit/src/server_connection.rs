@@ -16,11 +16,11 @@ const OPEN: u8 = 0;
 const CLOSED: u8 = 1;
 const RESET: u8 = 2;
 
-/// Drops the connection that a request came on.
+/// Cuts the connection that a request came on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Knife(Arc<AtomicU8>);
+pub(crate) struct Cutter(Arc<AtomicU8>);
 
-impl Knife {
+impl Cutter {
     /// Stops writing; the peer sees an end, or a reset.
     pub fn cut(&self, reset: bool) {
         let how = if reset { RESET } else { CLOSED };
@@ -32,32 +32,32 @@ impl Knife {
     }
 }
 
-/// Accepts connections, each with its knife.
-pub(crate) struct Door(pub TcpListener);
+/// Accepts connections that can be cut.
+pub(crate) struct CuttableListener(pub TcpListener);
 
-impl Listener for Door {
+impl Listener for CuttableListener {
     type Io = ServerConnection;
-    type Addr = Knife;
+    type Addr = Cutter;
 
-    async fn accept(&mut self) -> (ServerConnection, Knife) {
+    async fn accept(&mut self) -> (ServerConnection, Cutter) {
         let (stream, _): (TcpStream, SocketAddr) = Listener::accept(&mut self.0).await;
         // Small events must leave at once; a socket that cannot do that still works.
         let _ = stream.set_nodelay(true);
-        let knife = Knife::default();
-        let line = ServerConnection {
+        let cutter = Cutter::default();
+        let connection = ServerConnection {
             stream,
-            knife: knife.clone(),
+            cutter: cutter.clone(),
         };
-        (line, knife)
+        (connection, cutter)
     }
 
-    fn local_addr(&self) -> io::Result<Knife> {
-        Ok(Knife::default())
+    fn local_addr(&self) -> io::Result<Cutter> {
+        Ok(Cutter::default())
     }
 }
 
-impl Connected<IncomingStream<'_, Door>> for Knife {
-    fn connect_info(stream: IncomingStream<'_, Door>) -> Knife {
+impl Connected<IncomingStream<'_, CuttableListener>> for Cutter {
+    fn connect_info(stream: IncomingStream<'_, CuttableListener>) -> Cutter {
         stream.remote_addr().clone()
     }
 }
@@ -65,12 +65,12 @@ impl Connected<IncomingStream<'_, Door>> for Knife {
 /// A connection.
 pub(crate) struct ServerConnection {
     stream: TcpStream,
-    knife: Knife,
+    cutter: Cutter,
 }
 
 impl ServerConnection {
     fn check(&self) -> io::Result<()> {
-        match self.knife.state() {
+        match self.cutter.state() {
             OPEN => Ok(()),
             _ => Err(io::ErrorKind::BrokenPipe.into()),
         }
@@ -79,7 +79,7 @@ impl ServerConnection {
 
 impl Drop for ServerConnection {
     fn drop(&mut self) {
-        if self.knife.state() == RESET {
+        if self.cutter.state() == RESET {
             // Without it the peer sees a plain end, which is a cut as well.
             let _ = self.stream.set_zero_linger();
         }

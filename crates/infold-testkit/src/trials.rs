@@ -18,7 +18,7 @@ pub struct TrialOptions {
         overrides_with = "infold"
     )]
     infold: PathBuf,
-    /// TrialFilter runs whose name begins so, as findings name them; several with commas between them
+    /// Only runs whose name begins so, as findings name them; several with commas between them
     #[arg(
         long,
         value_name = "RUN",
@@ -97,7 +97,7 @@ impl FuzzStore {
     }
 }
 
-/// The table, as an error if anything was wrong.
+/// Returns the report as text, as an error if there are findings.
 fn told(report: &CheckReport) -> Result<String, String> {
     match report.findings.len() {
         0 => Ok(report.to_string()),

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::mcp::Listed;
-use crate::mcp::ServerTool;
+use crate::mcp::{ServerTool, ToolListing};
 use crate::{ServerProblem, Tool};
 
 /// The tools that can be called, by their names.
@@ -15,7 +14,7 @@ pub(crate) struct Catalog {
     targets: HashMap<String, ToolTarget>,
 }
 
-/// Whose tool a name means.
+/// The tool of a server that a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolTarget {
     /// The position of the server.
@@ -34,7 +33,7 @@ impl Catalog {
     pub fn new<'a>(
         workspace: Vec<Tool>,
         reserved: impl IntoIterator<Item = &'a str>,
-        servers: Vec<(&str, Listed)>,
+        servers: Vec<(&str, ToolListing)>,
     ) -> Catalog {
         let mut uses: HashMap<String, usize> = HashMap::new();
         let own = workspace.iter().map(|tool| tool.name.clone());
@@ -166,8 +165,8 @@ mod tests {
         }
     }
 
-    fn listed(names: &[&str]) -> Listed {
-        Listed {
+    fn listed(names: &[&str]) -> ToolListing {
+        ToolListing {
             tools: names.iter().map(|name| tool(name)).collect(),
             problem: None,
         }

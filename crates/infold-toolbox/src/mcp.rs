@@ -6,4 +6,4 @@ mod process;
 mod restart;
 mod server;
 pub(crate) use adapter::ServerTool;
-pub(crate) use server::{Listed, ServerHandle, SharedSettings};
+pub(crate) use server::{ServerHandle, SharedSettings, ToolListing};

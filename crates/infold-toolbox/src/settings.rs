@@ -49,7 +49,7 @@ pub struct McpServer {
 }
 
 impl McpServer {
-    /// How long a server may take unless it is said.
+    /// How long a server may take by default.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 }
 

@@ -10,7 +10,7 @@ use crate::arguments::CallArguments;
 use crate::catalog::{Catalog, ToolTarget};
 use crate::environment::without_secrets;
 use crate::failure::CallProblem;
-use crate::mcp::{Listed, ServerHandle, SharedSettings};
+use crate::mcp::{ServerHandle, SharedSettings, ToolListing};
 use crate::workspace::{Root, Workspace};
 use crate::{
     CallResult, CallStatus, McpServer, SettingsError, ToolList, ToolboxSettings, head_and_tail,
@@ -97,13 +97,13 @@ impl Toolbox {
     }
 
     /// Lists the tools of all servers, at the same time.
-    async fn list_servers(&self) -> Vec<Listed> {
+    async fn list_servers(&self) -> Vec<ToolListing> {
         let mut listing = JoinSet::new();
         for (position, server) in self.servers.iter().enumerate() {
             let server = Arc::clone(server);
             listing.spawn(async move { (position, server.tools().await) });
         }
-        let mut listed = vec![Listed::default(); self.servers.len()];
+        let mut listed = vec![ToolListing::default(); self.servers.len()];
         for (position, tools) in listing.join_all().await {
             listed[position] = tools;
         }

@@ -19,7 +19,7 @@ const SEARCH: &str = "search_history";
 const PIN: &str = "pin";
 const SET_PHASE: &str = "set_phase";
 
-/// The names of the tools that every task has; tools of others that have one of them are called by another name.
+/// The names of the tools that every task has. A tool of an MCP server with one of these names is offered by another.
 pub const NAMES: [&str; 5] = [RECALL, SEARCH, PIN, SET_PHASE, DONE];
 
 /// Returns whether a tool reads the history.
@@ -27,10 +27,10 @@ pub(crate) fn is_lookup(name: &str) -> bool {
     name == RECALL || name == SEARCH
 }
 
-/// A plan is a part of every request from then on.
+/// The most steps of a plan that are recorded: all requests from then on contain the plan.
 const MAX_PLAN_ITEMS: usize = 50;
 
-/// Returns their definitions, in the form of the chat wire.
+/// Returns the definitions of the built-in tools, in the form of the chat wire.
 pub(crate) fn definitions() -> Vec<Value> {
     let text = |about: &str| json!({"type": "string", "description": about});
     let number = |about: &str| json!({"type": "integer", "description": about});
@@ -88,7 +88,7 @@ pub(crate) struct BuiltInTools<'a> {
     pub contexts: &'a Contexts,
     /// The task.
     pub task: Uuid,
-    /// The phases, and which may follow which.
+    /// The phases, and which phase may follow which.
     pub transitions: &'a Transitions,
 }
 
@@ -159,7 +159,7 @@ fn end(arguments: &Map<String, Value>) -> Result<String, String> {
     Ok("The task ends here.".to_owned())
 }
 
-/// Returns how a call of `done` that went well ends the task.
+/// Returns how a successful call of `done` with these arguments ends the task.
 pub(crate) fn finish_of(arguments: &str) -> Finish {
     let arguments = read_arguments(DONE, arguments).unwrap_or_default();
     let summary = required_text(&arguments, "summary").unwrap_or_default();

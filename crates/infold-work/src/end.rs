@@ -24,18 +24,18 @@ pub enum RunEnd {
         /// Why.
         error: String,
     },
-    /// The task is set aside.
+    /// The task is paused until a user resumes it.
     Paused {
         /// Why.
         reason: String,
     },
     /// The process was asked to end.
     Stopped,
-    /// The task could not continue for now.
+    /// The attempt failed, and another one follows.
     Retried {
         /// Why.
         error: String,
-        /// When it is tried again.
+        /// The time until the next attempt.
         wait: Duration,
     },
     /// Another worker has the task now.
@@ -49,7 +49,7 @@ pub enum EndMode {
     Foreground,
     /// Unattended: an interrupted task is queued again.
     Worker {
-        /// How often the task was claimed since it last went on.
+        /// How often the task was claimed since it last made progress.
         attempts: u32,
     },
 }
@@ -64,7 +64,7 @@ impl RunEnd {
         }
     }
 
-    /// Returns the end of a run that came to an error.
+    /// Returns the end of a run that stopped with an error.
     pub fn after_error(error: &RunError, mode: EndMode, config: &WorkConfig) -> RunEnd {
         let text = error.to_string();
         match mode {
@@ -74,7 +74,7 @@ impl RunEnd {
         }
     }
 
-    /// Returns the end of an attempt that failed for now.
+    /// Returns the end of a failed attempt: another one, unless there were too many without progress.
     pub fn failed_attempt(error: String, attempts: u32, config: &WorkConfig) -> RunEnd {
         if attempts >= config.max_attempts() {
             let error = format!("{error} (attempt {attempts}, none went on)");
@@ -84,7 +84,8 @@ impl RunEnd {
         RunEnd::Retried { error, wait }
     }
 
-    /// Carries the end of an attempt through that never opened the task, or died; a task that another has is left alone.
+    /// Carries out the end of an attempt that has no writer, because it never opened the task or its process died. Does
+    /// nothing if `owner` no longer has the lease of the task.
     pub fn conclude_unopened(
         &self,
         contexts: &Contexts,
@@ -114,7 +115,7 @@ impl RunEnd {
         Ok(())
     }
 
-    /// Carries the end through: in the log, in the registry, and in where the task lies.
+    /// Carries out the end: records it in the log and the registry, and moves the directory of a task that has ended.
     pub fn conclude(
         &self,
         contexts: &Contexts,

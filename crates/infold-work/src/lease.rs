@@ -95,7 +95,7 @@ impl LeaseKeeper {
     }
 
     /// Records progress of the task: the count of attempts starts again.
-    pub fn went_on(&self) -> Result<(), RegistryError> {
+    pub fn record_progress(&self) -> Result<(), RegistryError> {
         Registry::open(&self.root)?.reset_attempts(self.task, &self.owner)
     }
 }

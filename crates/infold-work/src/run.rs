@@ -26,7 +26,7 @@ pub struct RunModel<'a> {
     pub connection: &'a Connection,
     /// How to fold for it.
     pub setup: &'a mut Setup,
-    /// All of a request but its messages and tools.
+    /// All parts of a request except its messages and tools.
     pub frame: RequestFrame,
     /// How the layered state of the task is shown.
     pub layers: &'a LayersConfig,
@@ -50,7 +50,7 @@ pub struct TaskRun<'a> {
     pub limits: WorkLimits,
     /// The lease on it.
     pub lease: &'a LeaseKeeper,
-    /// Says whether the process was asked to end. It is asked between steps: the step under way is finished first.
+    /// Returns whether the process was asked to end. It is called between steps: the step under way is finished first.
     pub is_stopped: &'a dyn Fn() -> bool,
 }
 
@@ -74,7 +74,7 @@ pub enum RunEvent<'a> {
         /// How it went.
         outcome: &'a CallOutcome,
     },
-    /// The phase or the plan of the task, since it changed.
+    /// The phase or the plan of the task changed. Both are reported.
     State {
         /// The phase.
         phase: Option<&'a str>,
@@ -157,16 +157,16 @@ impl RunError {
     }
 }
 
-/// The window is divided by this for the most tokens of a tool result that are shown: one result has an eighth of it.
+/// A tool result is shown with at most the window divided by this, in tokens.
 const RESULT_WINDOW_DIVISOR: u64 = 8;
-/// The most tokens of a tool result that are shown, however large the window is.
+/// A tool result is shown with at most this many tokens, however large the window is.
 const MAX_RESULT_TOKENS: u64 = 10_000;
 
 /// The message to the model when its reply reached its limit of tokens.
 const CUT_OFF: &str = "Your reply was cut off at its limit of tokens. Go on, in smaller steps.";
 
 impl TaskRun<'_> {
-    /// Carries the task out from where its log stands until it ends or stops.
+    /// Continues the task after the last entry of its log, until it ends or stops.
     pub fn run(mut self, listener: RunListener<'_>) -> Result<RunEnd, RunError> {
         let ended = self.run_steps(listener);
         self.tools.shutdown();
@@ -352,6 +352,6 @@ impl TaskRun<'_> {
     /// Updates the counters of the registry, and resets the count of attempts: the task has made progress.
     fn record_progress(&mut self) -> Result<(), RunError> {
         self.contexts.settle(self.task, self.writer)?;
-        Ok(self.lease.went_on()?)
+        Ok(self.lease.record_progress()?)
     }
 }

@@ -66,7 +66,7 @@ pub struct Worker<'a> {
     pub settings: WorkerSettings,
     /// Starts the process of a task, which has the lease of this owner.
     pub spawn: &'a dyn Fn(Uuid, &str, u32) -> io::Result<Child>,
-    /// Says whether the process was asked to end.
+    /// Returns whether the process was asked to end.
     pub is_stopped: &'a dyn Fn() -> bool,
 }
 

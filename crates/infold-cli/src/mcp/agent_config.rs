@@ -1,4 +1,4 @@
-//! The entry to add to the configuration of an agent, in the form of each agent.
+//! `infold mcp --print-config`: prints the entry of the MCP server for the configuration of an agent.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use infold_setup::{McpForm, ServerEntry, empty};
 use crate::error::{CliError, CliResult};
 use crate::output::{Output, note};
 
-/// The address of a server with the default settings.
+/// The address of the MCP server of `infold serve` with the default settings.
 pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7333/infold/mcp";
 
-/// An agent that takes servers of the protocol.
+/// An agent that can use MCP servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum McpAgent {
     /// Claude Code: .mcp.json
@@ -27,12 +27,12 @@ pub enum McpAgent {
     Opencode,
 }
 
-/// Starts this program with arguments.
+/// Returns the entry of a server that the agent starts as a process: this program, with arguments.
 pub fn command_entry(arguments: Vec<String>) -> ServerEntry {
     ServerEntry::Command(program(), arguments)
 }
 
-/// Sends requests to an address, perhaps with a scope.
+/// Returns the entry of a server at an address; a scope becomes a parameter of its query.
 pub fn address_entry(address: &str, scope: Option<(&str, String)>) -> ServerEntry {
     ServerEntry::Address(match scope {
         Some((name, value)) => format!("{address}?{name}={}", percent_encode(&value)),
@@ -56,7 +56,7 @@ fn program() -> String {
     }
 }
 
-/// Prints the entry for an agent; the place for it goes to standard error.
+/// Prints the entry for an agent, and on standard error the file that it belongs in.
 pub fn print(agent: McpAgent, entry: &ServerEntry, out: &mut Output) -> CliResult {
     let (form, place) = match agent {
         McpAgent::Claude => (McpForm::Claude, claude_place(entry)),

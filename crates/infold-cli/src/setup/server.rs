@@ -17,7 +17,7 @@ use crate::output::{Output, note};
 
 pub use background::{describe, start_command, stop_unused};
 
-/// The listener at a port.
+/// The program that listens at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listener {
     /// Nothing.
@@ -37,7 +37,7 @@ pub fn base(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
 }
 
-/// Finds out what listens at a port; another program there is an error.
+/// Returns the program that listens at a port; an error if it is not Infold.
 pub fn probe(port: u16) -> CliResult<Listener> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let Ok(stream) = TcpStream::connect_timeout(&address, PATIENCE) else {

@@ -1,4 +1,4 @@
-//! `infold setup --undo`: takes the changes back, and stops the server with the last one.
+//! `infold setup --undo`: takes changes back, and removes the server once no agent is set up any more.
 
 use infold_setup::{Agent, SetupRecord, UndoneLines, undo_agent};
 use serde_json::json;

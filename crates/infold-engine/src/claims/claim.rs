@@ -12,6 +12,7 @@ use super::words::{Word, WordKind, split_words};
 /// Shorter quotations are single words: values, which are compared as such.
 const MIN_QUOTE_CHARS: usize = 8;
 const MAX_SENTENCE_WORDS: usize = 2000;
+
 /// A statement that a summary attributes to the user, and the evidence found so far.
 #[derive(Default)]
 pub struct UserClaim {

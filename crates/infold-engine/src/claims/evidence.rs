@@ -24,19 +24,20 @@ pub struct Evidence<'a> {
 
 /// The share of a claim's words that one message must have.
 const MIN_SHARE: f64 = 0.5;
-/// In a longer clause a condition belongs to a part of it.
+/// A condition ("if …") applies to the whole clause only if the clause has no more words than this; in a longer one it
+/// applies to a part.
 const MAX_CONDITIONAL_WORDS: usize = 5;
-/// One word in this many may come from another clause of the same message.
-const SPARE_WORD_IN: usize = 6;
-/// A refusal is no longer than this.
+/// Of this many words of a claim, one may come from another clause of the same message.
+const WORDS_PER_STRAY_WORD: usize = 6;
+/// A longer message is not taken for a mere refusal.
 const MAX_REFUSAL_WORDS: usize = 30;
 
 /// Compares a claim with a message, and records the result in the claim.
 pub fn compare(claim: &mut UserClaim, evidence: &Evidence<'_>) {
     let said = evidence.said;
     // A quotation must be in the message that is cited for it.
-    let elsewhere = claim.cited.is_some() && said.seq.is_some() && claim.cited != said.seq;
-    if !elsewhere {
+    let cites_other = claim.cited.is_some() && said.seq.is_some() && claim.cited != said.seq;
+    if !cites_other {
         claim
             .quotes
             .iter_mut()
@@ -75,7 +76,9 @@ enum EvidencePlace {
     Nowhere,
 }
 
+/// Checks a claim against each range of words of a message; returns the nearest mismatch if none supports it.
 fn judge(claim: &UserClaim, evidence: &Evidence<'_>) -> Result<(), Mismatch> {
+    // "The user agreed" has no words of its own to find.
     if claim.words.is_empty() {
         let said = match claim.force {
             Force::Approved => evidence.agrees,
@@ -93,7 +96,7 @@ fn judge(claim: &UserClaim, evidence: &Evidence<'_>) -> Result<(), Mismatch> {
         .iter()
         .map(|word| evidence.said.positions(word))
         .collect();
-    // Most messages have few words of a claim.
+    // Most messages have few words of a claim; these are ruled out before the costlier checks.
     let any = positions.iter().filter(|all| !all.is_empty()).count();
     if any == 0 || claim.quotes.is_empty() && 2 * any < claim.words.len() {
         return Err(Mismatch::Words(missing_words(claim, &positions)));
@@ -134,7 +137,8 @@ fn missing_words(claim: &UserClaim, positions: &[Vec<usize>]) -> Vec<String> {
         .collect()
 }
 
-/// Finds a word in the messages around.
+/// Finds a word in the messages around the compared one. Only plain words that name no action may come from the
+/// assistant.
 fn locate_around(word: &Word, evidence: &Evidence<'_>) -> EvidencePlace {
     if evidence
         .near
@@ -195,7 +199,10 @@ fn check_meaning(claim: &UserClaim, evidence: &Evidence<'_>) -> Result<(), Misma
         // Words around a quotation only describe it, unless one is an action.
         let described = quoted && !clause.words.iter().any(Word::is_action);
         let open = claim.topic && !claim.strict;
-        if !described && !open && !is_same_side(clause, &clauses, claim.force == Force::Approved) {
+        if !described
+            && !open
+            && !has_same_negation(clause, &clauses, claim.force == Force::Approved)
+        {
             return Err(Mismatch::Opposite);
         }
         let said = &evidence.said.clauses;
@@ -204,7 +211,7 @@ fn check_meaning(claim: &UserClaim, evidence: &Evidence<'_>) -> Result<(), Misma
         }
     }
     let relations: Vec<&Relation> = said().flat_map(|said| &said.relations).collect();
-    let is_same = |relation| is_same_way(relation, &relations, evidence.said);
+    let is_same = |relation| has_same_direction(relation, &relations, evidence.said);
     if claim.relations.iter().all(is_same) {
         Ok(())
     } else {
@@ -212,8 +219,8 @@ fn check_meaning(claim: &UserClaim, evidence: &Evidence<'_>) -> Result<(), Misma
     }
 }
 
-/// Says whether a clause was said with the same negation.
-fn is_same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
+/// Says whether a clause was said with the same negation, and without an opposite verb.
+fn has_same_negation(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
     let known: Vec<&Word> = clause
         .words
         .iter()
@@ -230,11 +237,11 @@ fn is_same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
     if said.iter().any(|one| reverses(clause, one)) {
         return false;
     }
-    let met = |one: &Clause| known.iter().filter(|word| one.has(word)).count();
-    let high = clause.words.iter().any(Word::is_costly)
+    let count_known = |one: &Clause| known.iter().filter(|word| one.has(word)).count();
+    let needs_one_clause = clause.words.iter().any(Word::is_costly)
         || approved && clause.words.iter().any(Word::is_action);
     let mut verbs: Vec<&&Word> = known.iter().filter(|word| word.is_action()).collect();
-    if high {
+    if needs_one_clause {
         // A costly action must be said in one clause, and not be contradicted.
         let mut whole = said
             .iter()
@@ -252,16 +259,16 @@ fn is_same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
     if verbs.is_empty() {
         verbs.push(&known[0]);
     }
-    let best = said.iter().map(|one| met(one)).max().unwrap_or(0);
+    let best = said.iter().map(|one| count_known(one)).max().unwrap_or(0);
     let acts = known.iter().any(|word| word.is_action());
-    // The nouns of the claim, with the opposite verb.
     let nouns = |one: &Clause| {
         known
             .iter()
             .filter(|word| !word.is_action() && one.has(word))
             .count()
     };
-    let against = |verb: &Word| {
+    // Whether the nouns of the claim were said with the opposite verb rather than with this one.
+    let is_opposed = |verb: &Word| {
         let with = said
             .iter()
             .filter(|one| one.has(verb))
@@ -274,12 +281,12 @@ fn is_same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
                 && one.words.iter().any(|word| word.opposes(verb))
         })
     };
-    if verbs.iter().any(|verb| against(verb)) {
+    if verbs.iter().any(|verb| is_opposed(verb)) {
         return false;
     }
     verbs.iter().all(|verb| {
         let with: Vec<&&Clause> = said.iter().filter(|one| !acts || one.has(verb)).collect();
-        let most = with.iter().map(|one| met(one)).max().unwrap_or(0);
+        let most = with.iter().map(|one| count_known(one)).max().unwrap_or(0);
         // A verb needs its object; nouns are mostly together.
         let enough = if acts {
             known.len() < 2 || most >= 2
@@ -289,7 +296,7 @@ fn is_same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
         enough
             && with
                 .iter()
-                .any(|one| met(one) == most && one.negated == clause.negated)
+                .any(|one| count_known(one) == most && one.negated == clause.negated)
     })
 }
 
@@ -335,8 +342,8 @@ fn scatters(clause: &Clause, said: &[Clause]) -> bool {
         .map(|one| known.iter().filter(|word| one.has(word)).count())
         .max();
     // A long sentence may be retold in other words.
-    let spare = known.len() / SPARE_WORD_IN;
-    most.unwrap_or(0) + spare < known.len()
+    let stray = known.len() / WORDS_PER_STRAY_WORD;
+    most.unwrap_or(0) + stray < known.len()
 }
 
 /// Says whether a clause joins things that a message keeps apart.
@@ -370,11 +377,11 @@ fn crosses(clause: &Clause, said: &[Clause]) -> bool {
                 .map(|(_, parts)| parts)
         };
         let value = word.kind == WordKind::Fact && !word.text.chars().all(char::is_alphabetic);
-        let stray = value
+        let is_stray = value
             && others().next().is_some()
             && others().all(|other| apart(parts, other))
             && !parts.iter().any(alone);
-        stray && in_one_clause(clause, said)
+        is_stray && in_one_clause(clause, said)
             || others().any(|other| apart(parts, other) && are_parallel(said, parts[0], other[0]))
     })
 }
@@ -386,21 +393,22 @@ fn in_one_clause(clause: &Clause, said: &[Clause]) -> bool {
 }
 
 /// Says whether a relation was said in the same direction.
-fn is_same_way(relation: &Relation, relations: &[&Relation], said: &IndexedMessage) -> bool {
+fn has_same_direction(relation: &Relation, relations: &[&Relation], said: &IndexedMessage) -> bool {
     let in_both = |word: &Word, one: &Relation| {
         one.from.iter().any(|other| word.matches(other))
             && one.to.iter().any(|other| word.matches(other))
     };
     let overlap = |mine: &[Word], theirs: &[Word], one: &Relation| {
-        let telling = mine
+        // A word on both sides of a relation tells nothing about its direction.
+        let distinctive = mine
             .iter()
             .filter(|word| !in_both(word, one) && !in_both(word, relation));
-        telling
+        distinctive
             .filter(|word| theirs.iter().any(|other| word.matches(other)))
             .count()
     };
     let precedes = |one: &Relation| one.kind == RelationKind::Precedes;
-    let (mut turned, mut half_from, mut half_to) = (false, false, false);
+    let (mut reversed, mut half_from, mut half_to) = (false, false, false);
     for one in relations
         .iter()
         .filter(|one| precedes(one) == precedes(relation))
@@ -417,12 +425,12 @@ fn is_same_way(relation: &Relation, relations: &[&Relation], said: &IndexedMessa
         if from > 0 && to > 0 && !crossed {
             return true;
         }
-        turned |= crossed || back_from + back_to > from + to;
+        reversed |= crossed || back_from + back_to > from + to;
         half_from |= from > 0 && to == 0;
         half_to |= to > 0 && from == 0;
     }
     // Halves of two relations do not make a third.
-    if turned || half_from && half_to {
+    if reversed || half_from && half_to {
         return false;
     }
     // Without a relation between the two the order in which they were named counts.

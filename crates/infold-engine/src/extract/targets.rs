@@ -67,7 +67,7 @@ pub struct CallTarget {
     pub ended: Option<u64>,
 }
 
-/// An action, how often it was action, and its last message.
+/// An action on a target, how often it was taken, and its last message.
 #[derive(Clone, Copy, Debug)]
 struct PastAction {
     action: FileAction,

@@ -7,13 +7,13 @@ use infold_store::{Log, TextVectors};
 
 use crate::config::{LayersConfig, RelevanceMethod};
 
-/// The number of texts in one request.
+/// The most texts in one request.
 const MAX_BATCH_TEXTS: usize = 128;
-/// The bytes of the texts in one request.
+/// The most bytes of texts in one request.
 const MAX_BATCH_BYTES: usize = 256 << 10;
-/// More of a text is not looked at: models read some thousand tokens.
+/// The part of a text that is embedded: models read a few thousand tokens.
 const MAX_TEXT_BYTES: usize = 8000;
-/// Of a state with more texts no vectors are made: it would cost more than it tells.
+/// For a state with more texts no vectors are requested: they would cost more than they are worth.
 const MAX_TEXTS: usize = 4096;
 
 /// Asks a provider for a vector of each text; an error is a text for people.
@@ -53,7 +53,7 @@ impl VectorScores {
     }
 }
 
-/// Scores the ranked items of a state by embeddings; none if words decide.
+/// Scores the ranked items of a state by embeddings; `None` if relevance is to be computed from words instead.
 pub(super) fn vector_scores(
     state: &LayerState,
     log: &Log,
@@ -123,6 +123,7 @@ fn scores(
     Ok(VectorScores(scores))
 }
 
+/// Requests vectors in batches, and adds them to `vectors`.
 fn fetch(
     texts: &[&str],
     model: &str,
@@ -150,7 +151,7 @@ fn fetch(
     Ok(())
 }
 
-/// The cosine of the angle between two vectors, no less than 0.
+/// Returns the cosine of the angle between two vectors, or 0 if it is negative.
 fn cosine(one: &[f32], other: &[f32]) -> f64 {
     let dot = |a: &[f32], b: &[f32]| -> f64 {
         let pairs = a.iter().zip(b);
@@ -164,7 +165,7 @@ fn cosine(one: &[f32], other: &[f32]) -> f64 {
     }
 }
 
-/// The beginning of a text, as far as models look at it.
+/// Returns the beginning of a text, as much of it as is embedded.
 fn shortened(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]
 }

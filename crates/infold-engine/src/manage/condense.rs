@@ -497,7 +497,7 @@ fn view_without(executor: &Executor<'_>, cover: &Cover) -> Result<u64, LogError>
 
 /// Writes the messages that stay to a working file while the summary is written.
 fn write_kept(log: &Log, tail: Seq) -> Result<WorkingFile, LogError> {
-    let mut kept = log.aside(Working::Kept)?;
+    let mut kept = log.create_working_file(Working::Kept)?;
     let last = log.state().shown().last().unwrap_or(tail);
     if let Some(span) = Span::new(tail, last) {
         for run in log.state().shown().path() {

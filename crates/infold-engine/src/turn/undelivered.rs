@@ -57,7 +57,7 @@ pub fn undelivered_reply(
 pub fn mark_delivered(writer: &Writer) -> Result<(), LogError> {
     for working in [Working::Reply, Working::Request] {
         // A new file replaces the old one, and is removed when it is dropped.
-        writer.log().aside(working)?;
+        writer.log().create_working_file(working)?;
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ pub fn log(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     })))
 }
 
-/// The messages of a log that are request for; none if there are none.
+/// Returns the messages of a log that the query selects by `from`, `to` and `limit`; `None` if there are none.
 fn page(last: u64, request: &ApiRequest) -> Result<Option<Span>, ApiError> {
     let (from, to) = (request.number("from")?, request.number("to")?);
     if let (Some(from), Some(to)) = (from, to)

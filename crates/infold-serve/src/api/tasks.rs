@@ -1,4 +1,4 @@
-//! Routes that make, list, fill and end tasks.
+//! Routes that create, list, show and end tasks, append messages to them, and sum up their usage.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -17,8 +17,8 @@ use super::error::ApiError;
 use super::reply::ApiReply;
 use super::request::ApiRequest;
 
-/// How many tasks are listed by default.
-const LISTED: u64 = 100;
+/// How many tasks are listed if the query has no `limit`.
+const DEFAULT_LIMIT: u64 = 100;
 
 /// `GET /infold/api/tasks`
 pub fn list(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
@@ -29,7 +29,7 @@ pub fn list(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
             status: status
                 .map_err(|error| ApiError::bad(format!("`status` of the query: {error}")))?,
             user: request.query("user").map(str::to_owned),
-            limit: Some(request.number("limit")?.unwrap_or(LISTED)),
+            limit: Some(request.number("limit")?.unwrap_or(DEFAULT_LIMIT)),
         },
     )?;
     Ok(ApiReply::List(Box::new(move |list| {
@@ -39,7 +39,7 @@ pub fn list(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
 
 fn rows(api: &Api, filter: &Filter) -> Result<Vec<TaskRow>, ApiError> {
     let contexts = api.conversations.contexts();
-    // Looking does not make a directory.
+    // To list tasks must not create the contexts directory.
     if contexts.root().exists() {
         Ok(contexts.rows(filter)?)
     } else {
@@ -95,9 +95,9 @@ pub fn make(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
 pub fn show(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     let contexts = api.conversations.contexts();
     let id = request.task(contexts)?;
-    let whole = show::TaskReport::of(contexts, id)?;
-    let whole = whole.ok_or_else(|| ApiError::no_row(id))?;
-    Ok(ApiReply::Json(whole.json()))
+    let report = show::TaskReport::of(contexts, id)?;
+    let report = report.ok_or_else(|| ApiError::no_row(id))?;
+    Ok(ApiReply::Json(report.json()))
 }
 
 /// `POST /infold/api/tasks/{task}/messages`
@@ -124,17 +124,17 @@ pub fn push(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
             let before = writer.log().state().last_seq();
             let mut messages = messages.into_iter();
             let pushed = writer.push(key.as_ref(), &mut || Ok(messages.next()))?;
-            // The messages are recorded; the registry is brought up to date with the next ones.
+            // The messages are recorded. If the registry cannot be updated now, it is with the next messages.
             let _ = contexts.settle(id, writer);
             Ok((pushed, writer.log().state().last_seq() != before))
         })??;
     let seq = |side: fn(Span) -> Seq| pushed.map(|span| side(span).get());
     let count = pushed.map_or(0, Span::count);
-    let told = json!({"from": seq(Span::from), "to": seq(Span::to), "count": count});
+    let range = json!({"from": seq(Span::from), "to": seq(Span::to), "count": count});
     if is_new {
-        api.publish(id, "message", &told);
+        api.publish(id, "message", &range);
     }
-    Ok(ApiReply::Json(told))
+    Ok(ApiReply::Json(range))
 }
 
 /// `POST /infold/api/tasks/{task}/complete`
@@ -150,7 +150,7 @@ pub fn fail(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     end(api, request, &Outcome::Failed { error })
 }
 
-/// The number of tries to release a task that a request leases again in between.
+/// How often ending a task is tried: another request may open it again after this server released it.
 const MAX_RELEASE_TRIES: usize = 3;
 
 fn end(api: &Api, request: &ApiRequest, outcome: &Outcome) -> Result<ApiReply, ApiError> {
@@ -191,27 +191,27 @@ pub fn release(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
 
 /// Totals of some tasks.
 #[derive(Default)]
-struct Sum {
+struct UsageSum {
     tasks: u64,
-    of: Counters,
+    counters: Counters,
 }
 
-impl Sum {
+impl UsageSum {
     fn add(&mut self, counters: &Counters) {
         self.tasks += 1;
-        self.of.llm_calls += counters.llm_calls;
-        self.of.tool_calls += counters.tool_calls;
-        self.of.tokens += counters.tokens;
-        self.of.compressions += counters.compressions;
-        self.of.cached += counters.cached;
-        self.of.cost += counters.cost;
+        self.counters.llm_calls += counters.llm_calls;
+        self.counters.tool_calls += counters.tool_calls;
+        self.counters.tokens += counters.tokens;
+        self.counters.compressions += counters.compressions;
+        self.counters.cached += counters.cached;
+        self.counters.cost += counters.cost;
     }
 
     fn json(&self) -> Value {
         json!({
-            "tasks": self.tasks, "llm_call_count": self.of.llm_calls, "tool_call_count": self.of.tool_calls,
-            "total_tokens": self.of.tokens, "compression_count": self.of.compressions,
-            "cached_tokens": self.of.cached, "cost": self.of.cost as f64 / 1e6,
+            "tasks": self.tasks, "llm_call_count": self.counters.llm_calls, "tool_call_count": self.counters.tool_calls,
+            "total_tokens": self.counters.tokens, "compression_count": self.counters.compressions,
+            "cached_tokens": self.counters.cached, "cost": self.counters.cost as f64 / 1e6,
         })
     }
 }
@@ -225,8 +225,8 @@ pub fn usage(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
             ..Filter::default()
         },
     )?;
-    let mut all = Sum::default();
-    let mut models: BTreeMap<(Option<String>, Option<String>), Sum> = BTreeMap::new();
+    let mut all = UsageSum::default();
+    let mut models: BTreeMap<(Option<String>, Option<String>), UsageSum> = BTreeMap::new();
     for row in rows {
         all.add(&row.counters);
         let model = models.entry((row.llm_provider, row.model)).or_default();

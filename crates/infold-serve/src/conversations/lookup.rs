@@ -19,9 +19,9 @@ pub(super) struct KnownPoint {
     pub seq: Seq,
     /// The number of the request's messages that are known.
     pub known: usize,
-    /// The client's configuration names this task: it may be rewound.
+    /// The name in the client's configuration is that of this task, so the task may be rewound.
     pub is_named: bool,
-    /// The task has a given name, and it is another one: it is not written to.
+    /// The client's configuration gives a name, and the task was given another one: it is not written to.
     pub is_foreign: bool,
 }
 
@@ -86,8 +86,11 @@ impl Core {
         Ok(best)
     }
 
-    /// Finds a task that knows a little less of a conversation and ends exactly there, where continuing `point` would
-    /// need a fork: conversations with the same messages are distinguished by their ends.
+    /// Finds a task that has a few messages less of the conversation than `point`, but no others after them.
+    ///
+    /// Two conversations may begin with the same messages. If the task of `point` has gone on in another way or has
+    /// another name, continuing there would need a fork; a task that ends with the messages of this conversation is the
+    /// better match.
     pub(super) fn find_shorter(
         &self,
         parsed: &ParsedRequest,
@@ -117,7 +120,7 @@ impl Core {
                     .name
                     .as_ref()
                     .is_some_and(|name| name.is_among(&names));
-                // A conversation with a name keeps to it.
+                // A named conversation continues only tasks of its name, an unnamed one no task with a given name.
                 if !is_own && (parsed.name.is_some() || names.iter().any(|name| is_given_key(name)))
                 {
                     continue;
@@ -167,7 +170,7 @@ impl Core {
         let known = same.count();
         let seq = match known.checked_sub(1) {
             Some(last) => digests[last].0,
-            // The task has a system prompt at most: the conversation begins here.
+            // The task has at most a system prompt: the conversation begins in it.
             None if digests.is_empty() => {
                 let last = open.log().state().shown().last();
                 last.unwrap_or(Seq::FIRST)
@@ -183,7 +186,7 @@ impl Core {
         }))
     }
 
-    /// Finds the point behind a response that the provider stores.
+    /// Finds the point after a response that the provider stores, and to which the request refers by its id.
     fn point_after_response(
         &self,
         id: &str,

@@ -29,7 +29,7 @@ pub(crate) enum ReplyForm {
     List,
 }
 
-/// What the first bytes of a body look like.
+/// The kind of a body, as its first bytes show it.
 enum StartKind {
     Json,
     /// Server-sent events.

@@ -72,12 +72,12 @@ pub(crate) async fn retry_without_lookups(
     call: &ModelCall,
     recorder: ExchangeRecorder,
 ) -> (ExchangeRecorder, Option<Option<OutgoingBody>>) {
-    if recorder.look(Exchange::offers_lookups) != Some(true) {
+    if recorder.with_exchange(Exchange::offers_lookups) != Some(true) {
         return (recorder, None);
     }
     let call = call.clone();
     let plain = move |exchange: &mut Exchange| exchange.without_lookups(&call);
-    recorder.work("fold", plain).await
+    recorder.run_blocking("fold", plain).await
 }
 
 impl Exchange {

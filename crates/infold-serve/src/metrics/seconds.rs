@@ -25,7 +25,7 @@ impl<const N: usize> Default for Seconds<N> {
 }
 
 impl<const N: usize> Seconds<N> {
-    /// Counts one.
+    /// Counts a duration.
     pub fn add(&self, bounds: &[Duration; N], took: Duration) {
         let at = bounds.iter().position(|bound| took <= *bound);
         let count = at.map_or(&self.longer, |at| &self.counts[at]);

@@ -17,10 +17,10 @@ fn conversations(dir: &Path) -> (Conversations, Runtime) {
     let runtime = Runtime::new().expect("a runtime can be made");
     let client = Client::new(RetryPolicy::default()).expect("a client can be made");
     let stop = watch::channel(false).1;
-    let board = Connector::new(client, runtime.handle().clone(), stop);
+    let connector = Connector::new(client, runtime.handle().clone(), stop);
     let contexts = Contexts::new(dir, Durability::Never).keeping();
     let contexts = contexts.expect("a registry can be opened");
-    let opened = Conversations::new(contexts, Arc::new(Config::default()), board);
+    let opened = Conversations::new(contexts, Arc::new(Config::default()), connector);
     (opened.expect("conversations can be opened"), runtime)
 }
 
@@ -60,11 +60,11 @@ fn a_task_that_takes_long_to_open_is_in_nobodys_way() {
     let (done, is_done) = channel();
     let (go, may_go) = channel::<()>();
     std::thread::scope(|scope| {
-        let door = done.clone();
+        let locked = done.clone();
         let contexts = conversations.contexts();
         scope.spawn(move || {
             let held = contexts.with_registry(|_| {
-                door.send("registry").unwrap();
+                locked.send("registry").unwrap();
                 may_go.recv().unwrap();
                 Ok::<(), TaskError>(())
             });

@@ -7,7 +7,8 @@ use super::{AgentTarget, Plan, PlanError, Surroundings};
 use crate::edit::Syntax;
 use crate::tree::PathStep;
 
-/// Its conversations cannot be told apart by their content, so its address has a name.
+/// The path of the proxy's address. It names the conversation, because aider's conversations cannot be distinguished by
+/// their content.
 const NAME: &str = "/t/aider";
 
 pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, PlanError> {
@@ -27,7 +28,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
             Some(_) => SettingPlace::Proxy,
             None => SettingPlace::Home,
         };
-        plan.was("anthropic", place)
+        plan.record_place("anthropic", place)
             .map_err(|problem| PlanError::Upstream {
                 file: config.file.clone(),
                 problem,

@@ -24,7 +24,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
         }
     }
     let path = PathStep::keys(&["env", "ANTHROPIC_BASE_URL"]);
-    // Without an address in its settings the one of the environment is used.
+    // If its settings have no address, Claude Code uses that of the environment.
     let before = (at.env)("ANTHROPIC_BASE_URL");
     plan.address_over(&settings, path, to, "", "anthropic", before)?;
     let own = if at.is_set("CLAUDE_CONFIG_DIR") {

@@ -1,4 +1,4 @@
-//! Codex.
+//! Codex: the base URL of its provider, and the MCP server, in `config.toml`.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
     if provider == "openai" {
         let path = PathStep::keys(&["openai_base_url"]);
         let own = config.get(&path);
-        // Another address that is there already was chosen with the login.
+        // If another address is configured, the user chose it together with the login, and it may be replaced.
         let is_free = own.is_none_or(|url| to.bases().any(|base| url.starts_with(base)));
         if is_free && has_chatgpt_login(at) {
             return Err(PlanError::Impossible(
@@ -50,7 +50,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
     Ok(plan)
 }
 
-/// The provider in use: the profile's, or the one for all.
+/// Returns the provider in use: that of the profile, or else the general one.
 fn provider(config: &ConfigDocument) -> String {
     let profile = config.key(&["profile"]);
     let of_profile = profile.and_then(|name| config.key(&["profiles", &name, "model_provider"]));
@@ -58,7 +58,7 @@ fn provider(config: &ConfigDocument) -> String {
     provider.unwrap_or_else(|| "openai".to_owned())
 }
 
-/// Says whether a person signed in with ChatGPT and not with a key. Of the file only that is looked at.
+/// Returns whether the user signed in with ChatGPT and not with a key. The credentials in the file are not used.
 fn has_chatgpt_login(at: &Surroundings<'_>) -> bool {
     let file = directory(at).join("auth.json");
     let Ok(Some(text)) = (at.read)(&file) else {

@@ -16,7 +16,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
     match sign_in.as_deref() {
         Some("gemini-api-key" | "gateway") => {}
         None => {
-            // With an address and without a choice it refuses to start.
+            // With a base URL and without a choice of sign-in, Gemini CLI refuses to start.
             let path = PathStep::keys(&["security", "auth", "selectedType"]);
             plan.changes
                 .push(settings.change(path, "gemini-api-key".into()));
@@ -29,7 +29,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
             )));
         }
     }
-    // One file alone is read: the first that is found, from the current directory upwards.
+    // Gemini CLI reads only the first file that it finds, from the current directory upwards.
     let (own, shared) = (directory.join(".env"), at.home.join(".env"));
     let file = if at.text(&own)?.is_none() && at.text(&shared)?.is_some() {
         shared

@@ -1,11 +1,11 @@
-//! goose.
+//! goose: the addresses of its providers, and the MCP server, in `config.yaml`.
 
 use super::{AgentTarget, Plan, PlanError, Surroundings};
 use crate::edit::Syntax;
 use crate::mcp::McpForm;
 use crate::tree::PathStep;
 
-/// Its providers that take an address: name, setting, API.
+/// The providers of goose that take an address: name, setting, API.
 const PROVIDERS: [(&str, &str, &str); 4] = [
     ("openai", "OPENAI_HOST", "openai"),
     ("anthropic", "ANTHROPIC_HOST", "anthropic"),
@@ -20,7 +20,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
     let provider = provider.or_else(|| config.key(&["GOOSE_PROVIDER"]));
     match provider.as_deref() {
         None => {
-            // Whichever is chosen later.
+            // No provider is chosen yet. The addresses of these two are set, so that either goes through the proxy.
             for (_, setting, api) in &PROVIDERS[..2] {
                 plan.address(&config, PathStep::keys(&[setting]), to, "", api)?;
             }

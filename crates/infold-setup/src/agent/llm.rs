@@ -38,7 +38,8 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
         plan.notes.push("llm's own OpenAI models take their address from the environment alone: OPENAI_BASE_URL".to_owned());
         return Ok(plan);
     }
-    // Its own models take no address from a file, and none there takes the place of one: another is added.
+    // The built-in models of llm take no address from a file, and a model in a file cannot replace one of them. So
+    // another model is added.
     let chosen = at.text(&directory(at).join("default_model.txt"))?;
     let chosen = chosen.map(|text| text.trim().to_owned());
     let is_openai = |id: &String| {
@@ -55,7 +56,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
         "supports_tools": true, "supports_schema": true, "vision": true,
     });
     plan.changes.push(config.change(vec![entry(&id)], model));
-    plan.was("openai", SettingPlace::Home)
+    plan.record_place("openai", SettingPlace::Home)
         .map_err(|problem| PlanError::Upstream {
             file: config.file.clone(),
             problem,

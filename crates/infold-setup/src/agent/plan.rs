@@ -1,4 +1,4 @@
-//! Puts a plan together: values to set, addresses that were there before, the server of recall.
+//! Builds a plan: the values to set, the addresses that were there before, the MCP server.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::edit::{Syntax, get, read};
 use crate::mcp::McpForm;
 use crate::tree::PathStep;
 
-/// A file of configuration that was read.
+/// A configuration file that was read.
 pub(super) struct ConfigDocument {
     pub file: PathBuf,
     pub syntax: Syntax,
@@ -59,7 +59,7 @@ impl Plan {
         self.address_over(document, path, to, suffix, api, None)
     }
 
-    /// Sets an address; without one in the file `fallback` is what is used so far.
+    /// Sets an address. If the file has none so far, the agent used `fallback`.
     pub(super) fn address_over(
         &mut self,
         document: &ConfigDocument,
@@ -79,13 +79,14 @@ impl Plan {
             file: document.file.clone(),
             problem,
         };
-        self.was(api, place.map_err(failed)?).map_err(failed)?;
+        self.record_place(api, place.map_err(failed)?)
+            .map_err(failed)?;
         self.changes.push(document.change(path, value.into()));
         Ok(())
     }
 
-    /// Notes where requests of an API went; they cannot go to two places.
-    pub(super) fn was(
+    /// Records the place to which requests of an API went before; it is an error if they went to two places.
+    pub(super) fn record_place(
         &mut self,
         api: &'static str,
         place: SettingPlace,
@@ -112,8 +113,9 @@ impl Plan {
         }
     }
 
-    /// Notes in the proxy's own configuration where it sends requests on, unless that would change what
-    /// it does for others. `others` has the APIs that other agents use, and where to, if not to the API's own address.
+    /// Adds the needed upstreams to the configuration of the proxy, unless that would change where it sends the
+    /// requests of other agents. `others` has the APIs that these use, each with its upstream, or an empty text for the
+    /// API's own address.
     pub fn forward(
         &mut self,
         at: &Surroundings<'_>,
@@ -139,11 +141,11 @@ impl Plan {
                         .filter(|other| !is_same(other, wanted))
                         .map(|other| (other, wanted.clone()))
                 }
-                // Keys must not reach the gateway of another.
+                // The key of this agent must not be sent to the gateway of another.
                 None if self.at_home.contains(&api) => of_others
                     .find(|url| !url.is_empty())
                     .map(|url| (url, String::new())),
-                // Without an address of its own it is content with one that is configured.
+                // An agent that had no address before can use any upstream that is configured.
                 None => None,
             };
             if let Some((first, second)) = clash {
@@ -167,7 +169,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds the server of `infold mcp`, unless there is one of that name.
+    /// Adds the MCP server `infold mcp`, unless there is a server of that name.
     pub(super) fn server(
         &mut self,
         document: &ConfigDocument,
@@ -196,7 +198,7 @@ impl Surroundings<'_> {
         })
     }
 
-    /// Reads a file of configuration; one that is not there is empty.
+    /// Reads a configuration file; one that does not exist is empty.
     pub(super) fn document(
         &self,
         file: PathBuf,

@@ -1,8 +1,8 @@
-//! Where the proxy sends requests on, because an agent sent them there before.
+//! The upstreams that the proxy needs, because agents sent their requests there before.
 
 use super::AgentTarget;
 
-/// Where the requests of an API go.
+/// The address to which the proxy has to forward the requests of an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeededUpstream {
     /// The API, as `serve.upstreams` names it.
@@ -36,7 +36,7 @@ pub enum UpstreamProblem {
     },
 }
 
-/// Where the APIs are at home: those need no upstream.
+/// The APIs' own addresses, to which the proxy forwards without an upstream in its configuration.
 const HOMES: [&str; 6] = [
     "https://api.anthropic.com",
     "https://api.openai.com",
@@ -56,11 +56,12 @@ pub(super) enum SettingPlace {
     At(NeededUpstream),
 }
 
-/// How the API's own address is called in messages.
+/// The text for the API's own address in messages.
 pub(super) const HOME: &str = "the API's own address";
 
 impl NeededUpstream {
-    /// Tells where an address leads; `to` names the proxy's, `suffix` is what the agent's has behind it.
+    /// Returns the place that the address `url` of an agent leads to. `to` has the addresses of the proxy; `suffix` is
+    /// the path that the agent's address has behind the base.
     pub(super) fn place(
         api: &'static str,
         url: &str,
@@ -121,7 +122,7 @@ impl NeededUpstream {
         Ok(NeededUpstream { api, url })
     }
 
-    /// Adds this to others, unless they send the API elsewhere.
+    /// Adds this upstream to others, unless one of them sends the same API elsewhere.
     pub fn add_to(self, others: &mut Vec<NeededUpstream>) -> Result<(), UpstreamProblem> {
         match others.iter().find(|other| other.api == self.api) {
             Some(other) if is_same(&other.url, &self.url) => Ok(()),

@@ -162,11 +162,11 @@ fn a_damaged_index_is_set_aside_and_made_anew() {
 fn an_index_counts_as_filled_when_somebody_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let (one, other) = (Uuid::new_v4(), Uuid::new_v4());
-    // Who fills it is killed in the middle.
+    // The process that fills it is killed in the middle.
     let mut chains = ChainIndex::open(dir.path()).unwrap();
     chains.add(one, &rows([1])).unwrap();
     drop(chains);
-    // Who only forgets tasks does not fill it.
+    // A process that only forgets tasks does not fill it.
     if_there(dir.path())
         .expect("it is there")
         .forget(one)

@@ -16,34 +16,35 @@ use crate::metadata::Metadata;
 use crate::{Log, LogError, Status, lock, redacted_name, time};
 
 impl Contexts {
-    /// Makes a task.
+    /// Creates a task.
     pub fn create(&self, metadata: Metadata) -> Result<Uuid, TaskError> {
         self.make(metadata, None)
     }
 
-    /// Removes a task that was made just now, could not be written to, and was not announced.
+    /// Removes a task that was created just now, could not be written to, and was not announced.
     pub fn unmake(&self, id: Uuid) -> Result<(), TaskError> {
         let dir = self.root.join(PLACES[0]).join(id.to_string());
-        // First, for on a full disk it makes room for the rest.
+        // The directory goes first: on a full disk, that makes room for the write to the registry.
         fs::remove_dir_all(&dir).map_err(|error| LogError::io(&dir, "removed", error))?;
         self.opened()?.with(|rows| rows.remove(id)).map(drop)
     }
 
-    /// Makes a task that continues another one's log, from its end or from a point in it.
+    /// Creates a task that continues another one's log, from its end or from a point in it.
     pub fn fork(&self, parent: Uuid, at: Option<Target>) -> Result<Uuid, TaskError> {
         let id = self.fork_as(parent, at, |_| {})?;
-        // Its view is there from the start; should this fail, its first writer makes it.
+        // Opening it for writing makes its view. If this fails, its first writer makes the view.
         let _ = self.write(id);
         Ok(id)
     }
 
-    /// The same, for who has other things to say of it than its parent has. Its view is written when it is
-    /// first closed: a fork costs the same however much it shows.
+    /// Creates a fork as [`Contexts::fork`] does, and lets `edit` change the metadata that it takes over from its
+    /// parent. Its view is only written when the fork is first closed, so that the cost of a fork does not depend on
+    /// the size of its view.
     pub fn fork_as(
         &self,
         parent: Uuid,
         at: Option<Target>,
-        say: impl FnOnce(&mut Metadata),
+        edit: impl FnOnce(&mut Metadata),
     ) -> Result<Uuid, TaskError> {
         let step = |source| TaskError::Step {
             task: parent,
@@ -64,7 +65,7 @@ impl Contexts {
             None => log.state().at(),
         };
         let mut metadata = Metadata::read(log.dir())?;
-        say(&mut metadata);
+        edit(&mut metadata);
         // Entries before the fork point belong to the task that it was forked from.
         let (parent, at) = log.holder_of(at)?.unwrap_or((parent, at));
         let task = parent.to_string();
@@ -86,7 +87,8 @@ impl Contexts {
     ) -> Result<Uuid, TaskError> {
         let registry = self.reconciled()?;
         self.keep_names_redacted(&mut metadata)?;
-        // A registry that stays open gets the row of a task that nothing refers to with its next use.
+        // A fork is entered at once, because its parent must be spared. Other tasks can wait for the next use of the
+        // registry, if it stays open.
         let can_wait = fork.is_none() && self.kept.is_some();
         let first = fork
             .as_ref()
@@ -137,7 +139,7 @@ impl Contexts {
         }
     }
 
-    /// Replaces the names that were redacted in another task: they are not written again, for whatever task they are given.
+    /// Replaces the names that were redacted in another task, so that no later task writes them again.
     pub(crate) fn keep_names_redacted(&self, metadata: &mut Metadata) -> Result<(), TaskError> {
         let Metadata {
             task_source,
@@ -169,7 +171,7 @@ impl Contexts {
         Ok(())
     }
 
-    /// Makes the directory of a task that is not visible yet.
+    /// Makes the directory of a new task under a hidden name; [`Contexts::publish_dir`] makes it visible.
     pub(crate) fn make_hidden_dir(
         &self,
         metadata: &mut Metadata,
@@ -192,7 +194,8 @@ impl Contexts {
             metadata.redact();
         }
         let running = self.root.join(PLACES[0]);
-        // A name of its own: two processes may make a task of the same id, and one may have been killed at it.
+        // The hidden name is not the id: two processes may create a task of the same id, or one may have been killed
+        // while it did.
         let next = running.join(format!("{HIDDEN}{}", Uuid::new_v4()));
         self.write_initial_files(&next, metadata, events)
             .inspect_err(|_| {
@@ -201,7 +204,7 @@ impl Contexts {
         Ok(next)
     }
 
-    /// Makes the directory of a task again that is gone altogether; its log is empty.
+    /// Makes the directory of a task again whose directory is gone; its log is empty.
     pub(crate) fn replace_lost(&self, id: Uuid, wire: Wire) -> Result<PathBuf, LogError> {
         let metadata = Metadata {
             uuid: id,

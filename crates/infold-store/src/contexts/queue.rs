@@ -27,9 +27,9 @@ pub struct NewTask {
     pub priority: i64,
     /// The first messages of the task.
     pub messages: Vec<Vec<u8>>,
-    /// Who works on it from the start, so that it never waits.
+    /// The lease of the worker that creates the task to work on it at once; `None` if the task waits for a worker.
     pub lease: Option<Lease>,
-    /// Whether a person lets its model run commands.
+    /// Whether a person allowed its model to run commands.
     pub allows_commands: bool,
 }
 

@@ -5,7 +5,7 @@ use infold_wire::Json;
 
 use super::{number, raw};
 
-/// Who changed a state.
+/// The author of a change of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateAuthor {
     /// A person: it is a step, which `undo` takes back.
@@ -19,7 +19,7 @@ pub enum StateAuthor {
 /// A change of the layered state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateLine {
-    /// Who made it.
+    /// The author of the change.
     pub author: StateAuthor,
     /// The change before it that was in force.
     pub previous: Option<EventId>,

@@ -7,9 +7,9 @@ use super::{number, text};
 /// Usage that a provider reported for a request and its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Who reported it.
+    /// The provider that reported it.
     pub provider: String,
-    /// For which model.
+    /// The model that was called.
     pub model: String,
     /// Everything that was sent, cached or not, and the reply, in tokens.
     pub tokens: u64,
@@ -37,12 +37,12 @@ pub enum Purpose {
     Nothing,
 }
 
-/// A call of a provider that came to nothing.
+/// A call of a provider that gave no reply that could be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Who was called.
+    /// The provider that was called.
     pub provider: String,
-    /// For which model.
+    /// The model that was called.
     pub model: String,
     /// The error.
     pub error: String,

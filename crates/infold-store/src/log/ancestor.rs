@@ -125,7 +125,7 @@ impl Ancestor {
         Ok((entry.mark.after, kept))
     }
 
-    /// A message as it came.
+    /// Returns a message as it came.
     pub fn message(&mut self, seq: Seq) -> Result<Vec<u8>, LogError> {
         let entry = self.entry(seq.get())?;
         line::read_message(self.messages()?, seq, &entry)
@@ -137,7 +137,7 @@ impl Ancestor {
         line::read_original(self.messages()?, seq, &entry)
     }
 
-    /// An event.
+    /// Returns an event.
     pub fn event(&mut self, id: EventId) -> Result<EventLine, LogError> {
         let entry = self.mark(id.get())?;
         line::read_event(self.events()?, id, &entry)

@@ -1,4 +1,4 @@
-//! A log takes up lines that were appended to its files.
+//! Updates a log in memory, and its sidecars, after lines were appended to its files.
 
 use infold_log::{Cause, Event, Past as _, Point, Record, Rounds, Shown, before, round_members};
 use infold_wire::Wires;
@@ -8,7 +8,8 @@ use crate::entry::{Base, EventEntry, MessageEntry, Spent};
 use crate::event::{EventLine, Purpose, What};
 use crate::{Log, LogError};
 
-/// A state is kept after so many events at least, so that it is found without applying more than these.
+/// A snapshot of the state is due after this many events at least. To find a state, the events after the snapshot
+/// before it are applied.
 const MIN_EVENTS_BETWEEN_SNAPSHOTS: u64 = 32;
 
 /// The most references from a state to an earlier equal one that are followed to a stored state.
@@ -30,7 +31,7 @@ impl Log {
         self.marks.flush()
     }
 
-    /// Takes up lines that were appended to `messages.jsonl`.
+    /// Updates the sidecar and the state after lines were appended to `messages.jsonl`.
     pub(crate) fn took_messages(&mut self, added: &[MessageEntry], rounds: Rounds) {
         for entry in added {
             self.entries.push(*entry);
@@ -39,7 +40,7 @@ impl Log {
         self.rounds = Some(rounds);
     }
 
-    /// Takes up a line that was appended to `events.jsonl`.
+    /// Updates the sidecars and the state after a line was appended to `events.jsonl`.
     pub(crate) fn took_event(
         &mut self,
         line: &EventLine,
@@ -52,25 +53,29 @@ impl Log {
         let last = self.last_own_event()?;
         let snapshot = last.map_or(self.base.event, |last| last.snapshot);
         let base = self.base_of(line, back_to, state.shown(), snapshot)?;
-        let kept = matches!(base, Base::Snapshot { .. });
-        // An excerpt changes nothing that is shown before it: the view grows at its end, as by a message.
-        let fact = matches!(event, Event::Fact | Event::Recall(_) | Event::State { .. });
-        let summary = matches!(&line.what, What::Fold(fold) if fold.cause == Cause::Summary);
-        let tool = matches!(&line.what, What::Tool(_));
+        let has_snapshot = matches!(base, Base::Snapshot { .. });
+        // These change nothing that is shown so far. An excerpt adds to the end of the view only, as a message does.
+        let is_fact = matches!(event, Event::Fact | Event::Recall(_) | Event::State { .. });
+        let is_summary = matches!(&line.what, What::Fold(fold) if fold.cause == Cause::Summary);
+        let is_tool = matches!(&line.what, What::Tool(_));
         self.marks.push(EventEntry {
             offset: place.offset,
             len: place.len,
             sum: place.sum,
             mark,
             base,
-            snapshot: if kept { line.id.get() } else { snapshot },
-            change: if fact {
+            snapshot: if has_snapshot {
+                line.id.get()
+            } else {
+                snapshot
+            },
+            change: if is_fact {
                 last.map_or(0, |last| last.change)
             } else {
                 line.id.get()
             },
-            summaries: last.map_or(0, |last| last.summaries) + u64::from(summary),
-            tools: last.map_or(0, |last| last.tools) + u64::from(tool),
+            summaries: last.map_or(0, |last| last.summaries) + u64::from(is_summary),
+            tools: last.map_or(0, |last| last.tools) + u64::from(is_tool),
             spent: spent(last.map_or(Spent::default(), |last| last.spent), &line.what),
             report: match &line.what {
                 What::Usage(usage) if usage.purpose == Purpose::Reply => line.id.get(),
@@ -85,7 +90,7 @@ impl Log {
                 _ => last.map_or(0, |last| last.files),
             },
         });
-        if !fact {
+        if !is_fact {
             self.rounds = None;
         }
         if let What::Usage(usage) = &line.what
@@ -97,8 +102,8 @@ impl Log {
         Ok(())
     }
 
-    /// Decides where the view after an event is found later; the newest snapshot is that of the event
-    /// `snapshot`.
+    /// Decides how the view after an event is found later: by an earlier event with the same view, by a snapshot, or by
+    /// applying the event to the view before it. The newest snapshot so far is that of the event `snapshot`.
     fn base_of(
         &mut self,
         line: &EventLine,
@@ -128,9 +133,9 @@ impl Log {
         }
     }
 
-    /// Takes the pairing of the last round out, ready for the next message.
+    /// Takes out the state of the last round, by which the next message is assigned to a round.
     ///
-    /// [`Log::took_messages`] puts it back. If nothing is appended, it is read again next time.
+    /// [`Log::took_messages`] puts it back. If nothing is appended, it is derived from the messages again next time.
     pub(crate) fn take_rounds(&mut self) -> Result<Rounds, LogError> {
         if let Some(rounds) = self.rounds.take() {
             return Ok(rounds);
@@ -160,7 +165,7 @@ impl Log {
         Ok(rounds)
     }
 
-    /// The earlier point whose state an event brings back, if nothing else happened since.
+    /// Returns the earlier point whose state an event may bring back.
     fn back_to(&self, what: &What) -> Result<Option<Point>, LogError> {
         let Point { seq, event } = self.state.at();
         let point = match what {
@@ -252,7 +257,7 @@ fn spent(before: Spent, what: &What) -> Spent {
     }
 }
 
-/// Makes the sidecar's entry of a line, whose message ends before `cut`.
+/// Makes the entry of a line in the sidecar. The message is the part of the line before the byte `cut`.
 pub(crate) fn message_entry(
     place: LinePlace,
     cut: usize,

@@ -90,7 +90,7 @@ pub fn leftovers(contexts: &Contexts, find: Find<'_>) -> Result<Vec<PathBuf>, Lo
     }
     for place in PLACES {
         let hidden = files(&contexts.root().join(place), |name| name.starts_with('.'))?;
-        // Who is still making a task holds its lock.
+        // A process that is still creating a task holds its lock.
         for dir in hidden.into_iter().filter(|dir| !lock::is_held(dir)) {
             if holds(&dir, find)? {
                 found.push(dir);
@@ -119,7 +119,7 @@ fn holds(path: &Path, find: Find<'_>) -> Result<bool, LogError> {
         return Ok(false);
     }
     let mut file = match File::open(path) {
-        // The step that used it ended meanwhile.
+        // The step that used the file has ended and removed it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         opened => opened.map_err(fail)?,
     };

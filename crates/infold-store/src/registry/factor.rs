@@ -9,9 +9,9 @@ use super::{Registry, RegistryError};
 /// A provider's token count of a request, and ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report<'a> {
-    /// Who reported it.
+    /// The provider that reported it.
     pub provider: &'a str,
-    /// For which model.
+    /// The model that was called.
     pub model: &'a str,
     /// The factor that was used as long as nothing was known.
     pub guess: f64,

@@ -12,28 +12,28 @@ use super::{Registry, RegistryError, Status, TaskRow};
 pub struct QueueEntry {
     /// The task.
     pub uuid: Uuid,
-    /// Tasks with a higher one come first.
+    /// Tasks with a higher priority come first.
     pub priority: i64,
-    /// How often it was claimed since it last went on.
+    /// How often it was claimed since it last made progress.
     pub attempts: u32,
     /// It is not claimed before this time.
     pub not_before: Option<Timestamp>,
     /// The lease of the worker that works on it; an expired lease has no effect.
     pub lease: Option<Lease>,
-    /// The request that its worker answers at its next step.
+    /// A request to its worker, which the worker obeys before its next step.
     pub stop: Option<StopRequest>,
-    /// Whether a person let its model run commands.
+    /// Whether a person allowed its model to run commands.
     pub allows_commands: bool,
 }
 
 /// How a new task enters the queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NewEntry<'a> {
-    /// Tasks with a higher one come first.
+    /// Tasks with a higher priority come first.
     pub priority: i64,
-    /// Who works on it from the start.
+    /// The lease of the worker that creates the task to work on it at once; `None` if the task waits for a worker.
     pub lease: Option<&'a Lease>,
-    /// Whether a person let its model run commands.
+    /// Whether a person allowed its model to run commands.
     pub allows_commands: bool,
 }
 
@@ -61,7 +61,7 @@ pub enum StopRequest {
     },
 }
 
-/// Who asks for a task, and which one.
+/// A worker's request for a task.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
     /// The lease that the claimer gets.
@@ -78,10 +78,10 @@ pub struct ClaimRequest {
     pub task: Option<Uuid>,
 }
 
-/// The outcome for a task whose worker returns it.
+/// How a worker gives a task back that is not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Return {
-    /// Its worker was asked to stop: another one continues, and the attempt does not count.
+    /// Its worker was asked to stop: another worker continues, and the attempt does not count.
     Queued,
     /// It failed for now: another try is made not before this time.
     Retry {
@@ -121,9 +121,11 @@ const CLAIMABLE: &str = "
         WHERE u.status = 'running' AND u.user IS t.user AND r.lease_until > ?1))";
 
 impl Registry {
-    /// Adds a new task to the queue, or to the tasks that are under way if it comes with a lease; `publish` makes it visible.
+    /// Adds a new task to the queue, or to the tasks that are under way if it comes with a lease; `publish` makes it
+    /// visible.
     ///
-    /// A task with this id, or an unfinished one of the same thing at the same source, is not added again.
+    /// A task with this id, or an unfinished one for the same item of the same source (issue, merge request …), is not
+    /// added again.
     pub(crate) fn enqueue<E>(
         &self,
         row: &TaskRow,
@@ -166,7 +168,7 @@ impl Registry {
         })
     }
 
-    /// Gives a task to a worker: of the highest priority the oldest one; none if there is nothing to do.
+    /// Gives a task to a worker: the oldest one of the highest priority. `None` if no task can be claimed.
     pub fn claim(&self, request: &ClaimRequest) -> Result<Option<QueueEntry>, RegistryError> {
         self.write(|db| {
             let found = match request.task {
@@ -214,7 +216,7 @@ impl Registry {
         })
     }
 
-    /// Says that the process with this id works on a task now.
+    /// Records that the process with this id works on a task now.
     pub fn set_process(&self, uuid: Uuid, process_id: u32) -> Result<(), RegistryError> {
         let sql = "UPDATE tasks SET process_id = ?2 WHERE uuid = ?1";
         self.run(|db| db.execute(sql, params![key(uuid), process_id]).map(drop))
@@ -289,7 +291,7 @@ impl Registry {
         self.run(|db| Ok(db.execute(sql, values)? > 0))
     }
 
-    /// Takes back that the worker of a task was asked to pause it; returns whether it was.
+    /// Withdraws the request to pause a task; returns whether there was one.
     pub(crate) fn withdraw_pause(&self, uuid: Uuid) -> Result<bool, RegistryError> {
         let sql = "UPDATE queue SET stop = NULL, stop_reason = NULL
                    WHERE uuid = ?1 AND stop = 'pause'";
@@ -303,7 +305,7 @@ impl Registry {
         self.run(|db| Ok(db.execute(sql, [&key(uuid), owner])? > 0))
     }
 
-    /// Records that a person lets the model of a task run commands.
+    /// Records that a person allows the model of a task to run commands.
     pub fn allow_commands(&self, uuid: Uuid) -> Result<(), RegistryError> {
         let sql = "UPDATE queue SET commands = 1 WHERE uuid = ?1";
         self.run(|db| db.execute(sql, [key(uuid)]).map(drop))
@@ -333,7 +335,7 @@ pub(super) fn remove(db: &Connection, uuid: Uuid) -> rusqlite::Result<()> {
         .map(drop)
 }
 
-/// Finds the task with the same id, or the unfinished one of the same thing at the same source.
+/// Finds the task with the same id, or the unfinished one for the same item of the same source.
 fn same_task(db: &Connection, row: &TaskRow) -> rusqlite::Result<Option<Uuid>> {
     let sql = "SELECT uuid FROM tasks WHERE uuid = ?1
                OR ?2 IS NOT NULL AND ?6 IS NOT NULL AND task_source = ?2 AND owner IS ?3

@@ -19,7 +19,7 @@ pub struct TaskRow {
     pub uuid: Uuid,
     /// Where the work came from, such as `github`.
     pub task_source: Option<String>,
-    /// Whose repository it is about.
+    /// The owner of the repository that it is about.
     pub owner: Option<String>,
     /// The repository.
     pub repo: Option<String>,
@@ -27,7 +27,7 @@ pub struct TaskRow {
     pub task_type: Option<String>,
     /// Its id at the source.
     pub task_id: Option<String>,
-    /// Where it stands.
+    /// Its state.
     pub status: Status,
     /// When it was made.
     pub created_at: Timestamp,
@@ -49,7 +49,7 @@ pub struct TaskRow {
     pub counters: Counters,
     /// Why it failed.
     pub error_message: Option<String>,
-    /// Whose task it is.
+    /// The user for whom the task is done.
     pub user: Option<String>,
     /// Its title: the first request, shortened.
     pub title: Option<String>,

@@ -12,11 +12,11 @@ const BELIEVED: SignedDuration = SignedDuration::from_hours(24);
 /// A window that a provider named for a model when a request was too long for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LearnedWindow {
-    /// Who named it.
+    /// The provider that named it.
     pub provider: String,
     /// The model, as it was asked for.
     pub model: String,
-    /// How many tokens.
+    /// The window in tokens.
     pub window: u64,
     /// When.
     pub learned_at: Timestamp,

@@ -13,7 +13,7 @@ pub enum OpenError {
     /// Another process writes to it.
     #[error("{}", held_by(.holder))]
     Held {
-        /// Who.
+        /// The process, if its name can be read.
         holder: Option<Holder>,
     },
     /// The log could not be read or repaired.
@@ -22,7 +22,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Where the process answers requests that writes to the task.
+    /// Returns the address of the process that writes to the task, if it is a server.
     pub fn address(&self) -> Option<&str> {
         match self {
             OpenError::Held { holder } => holder.as_ref()?.address.as_deref(),

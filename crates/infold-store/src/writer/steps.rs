@@ -19,14 +19,14 @@ use crate::{LogError, StateAuthor, StepError};
 /// The reference of a block of the layered state, which belongs to no reference in a message.
 pub const CONTEXT_REFERENCE: &str = "layers";
 
-/// Who asked for a fold.
+/// The trigger of a fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// A person or a script, for this one.
+    /// A person or a script asked for this fold.
     Manual,
-    /// `manage`, because it was due.
+    /// `manage` made the fold because it was due.
     Auto,
-    /// The agent whose transcript was imported.
+    /// The agent whose transcript was imported had made it.
     Import,
 }
 

@@ -7,6 +7,7 @@ use super::{Conversation, NextStep, PICTURE, ScriptedCall, Shape};
 use crate::seal;
 
 impl Conversation {
+    /// Returns the body of the next request.
     pub(super) fn gemini_body(&mut self) -> Value {
         let mut config = json!({"maxOutputTokens": self.max_tokens});
         if self.thinking {
@@ -20,6 +21,7 @@ impl Conversation {
         })
     }
 
+    /// Returns the messages that the client appends: the results of the pending calls, or a text, or both.
     pub(super) fn gemini_client(&mut self) -> Vec<Value> {
         let mut parts = Vec::new();
         if let NextStep::Results(calls, _) = self.state.pending.clone() {
@@ -50,6 +52,8 @@ impl Conversation {
         vec![json!({"role": "user", "parts": parts})]
     }
 
+    /// Returns the messages of the model's turn. `robotCall` and `robotResponse` are invented kinds of parts, as a
+    /// future version of the API may have them.
     pub(super) fn gemini_model(&mut self) -> (Vec<Value>, StopReason) {
         let mut parts = Vec::new();
         if self.thinking {
@@ -103,6 +107,7 @@ impl Conversation {
         )
     }
 
+    /// Adds a call of a tool that the provider runs itself; returns its id.
     fn gemini_server_call(&mut self, parts: &mut Vec<Value>) -> String {
         let id = self.id("stc");
         let mut part = json!({"toolCall": {"id": id, "toolType": "GOOGLE_SEARCH_WEB", "args": {"query": self.words()}}});
@@ -113,6 +118,8 @@ impl Conversation {
         id
     }
 
+    /// Adds calls of the client's tools, whose results become the client's next step. Gemini 3 gives calls ids and
+    /// signs the first of them.
     fn gemini_calls(&mut self, parts: &mut Vec<Value>) {
         let signs = self.model.contains("gemini-3");
         let mut calls = Vec::new();
@@ -129,6 +136,7 @@ impl Conversation {
                 sign(&mut part, "functionCall");
             }
             parts.push(part);
+            // Only other wires have several kinds of calls.
             let kind = "";
             calls.push(ScriptedCall { id, name, kind });
         }
@@ -136,6 +144,7 @@ impl Conversation {
     }
 }
 
+/// Adds a thought signature that depends on the member `data` of a part, so that a changed part is noticed.
 fn sign(part: &mut Value, data: &str) {
     let signature = seal(&part[data].to_string());
     part["thoughtSignature"] = json!(signature);

@@ -20,10 +20,10 @@ pub(crate) struct Shim {
 /// The mode of the shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Lists them.
+    /// Lists the calls.
     List,
-    /// Harms one, counted from one.
-    DamageKind(usize, DiskFault),
+    /// Injects a fault into one call, counted from one.
+    Fault(usize, DiskFault),
     /// Records the changes of all calls.
     Trace,
 }
@@ -102,7 +102,7 @@ impl Shim {
     pub(crate) fn load(&self, command: &mut Command, dir: &Path, log: &Path, mode: Mode) {
         let name = match mode {
             Mode::List => "list",
-            Mode::DamageKind(..) => "fault",
+            Mode::Fault(..) => "fault",
             Mode::Trace => "trace",
         };
         command
@@ -110,7 +110,7 @@ impl Shim {
             .env("SHIM_DIR", dir)
             .env("SHIM_LOG", log)
             .env("SHIM_MODE", name);
-        if let Mode::DamageKind(at, fault) = mode {
+        if let Mode::Fault(at, fault) = mode {
             command
                 .env("SHIM_AT", at.to_string())
                 .env("SHIM_FAULT", fault.name());

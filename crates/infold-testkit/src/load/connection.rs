@@ -169,7 +169,7 @@ impl LoadConnection {
     }
 }
 
-/// What a head says about the end of its body and of the connection.
+/// How the body behind a head is framed, and whether the connection ends with it.
 struct BodyFraming {
     body: Body,
     close: bool,

@@ -32,8 +32,8 @@ impl RestartPolicy {
         self.last_failure = Some(now);
     }
 
-    /// Records that the server answered a call, which ends the row of failures. A successful start does not: a server
-    /// that starts and then dies would otherwise be started for ever.
+    /// Records that the server answered a call, which resets the count of failures. A successful start does not: a
+    /// server that starts and then dies would otherwise be started for ever.
     pub fn worked(&mut self) {
         self.failures = 0;
     }

@@ -1,4 +1,4 @@
-//! A server: started on demand, started again after a failure, called within limits.
+//! An MCP server: started on demand, started again after a failure, called within limits of time and size.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,11 +21,11 @@ use super::restart::{RestartPolicy, RestartRefusal};
 use crate::failure::CallProblem;
 use crate::{McpServer, McpTransport};
 
-/// A server and its state.
+/// An MCP server, running or not, and its state.
 #[derive(Debug)]
 pub(crate) struct ServerHandle {
     name: String,
-    reached_by: Reached,
+    transport: Transport,
     timeout: Duration,
     max_tools: usize,
     max_message_bytes: usize,
@@ -36,7 +36,7 @@ pub(crate) struct ServerHandle {
 
 /// How a server is reached.
 #[derive(Debug)]
-enum Reached {
+enum Transport {
     Process(ProcessSettings),
     Http {
         address: Box<HttpAddress>,
@@ -50,13 +50,13 @@ struct ConnectionState {
     restarts: RestartPolicy,
     /// Why the last start failed.
     last_failure: Option<String>,
-    /// The last list of tools; offered also while the server is down, so that the list stays the same.
-    listed: Listed,
+    /// The last list of tools. It is offered while the server is down too, so that the tools of requests do not change.
+    listed: ToolListing,
 }
 
 /// The tools of a server, and the problems with them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct ToolListing {
     pub tools: Vec<ServerTool>,
     pub problem: Option<String>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Listed {
 #[derive(Debug)]
 struct RunningServer {
     connection: McpConnection,
-    /// None for a server that is not started by us, and once it was stopped.
+    /// `None` for a server that is reached over HTTP, and after the process was stopped.
     process: Mutex<Option<ServerProcess>>,
     is_line_too_long: Arc<AtomicBool>,
     is_listed: AtomicBool,
@@ -88,7 +88,7 @@ const MAX_CLOSE_TIME: Duration = Duration::from_secs(2);
 
 impl ServerHandle {
     pub fn new(settings: McpServer, shared: SharedSettings) -> Result<ServerHandle, String> {
-        let reached_by = match settings.transport {
+        let transport = match settings.transport {
             McpTransport::Command {
                 command,
                 environment,
@@ -98,13 +98,13 @@ impl ServerHandle {
                 }
                 let own = environment.into_iter();
                 let own = own.map(|(name, value)| (name.into(), value.reveal().to_owned().into()));
-                Reached::Process(ProcessSettings {
+                Transport::Process(ProcessSettings {
                     command,
                     environment: shared.environment.into_iter().chain(own).collect(),
                     directory: shared.directory,
                 })
             }
-            McpTransport::Http { url, headers } => Reached::Http {
+            McpTransport::Http { url, headers } => Transport::Http {
                 address: HttpAddress::new(&settings.name, &url)
                     .map(Box::new)
                     .map_err(|_| "`url` is no HTTP address".to_owned())?,
@@ -113,7 +113,7 @@ impl ServerHandle {
         };
         Ok(ServerHandle {
             name: settings.name,
-            reached_by,
+            transport,
             timeout: settings.timeout,
             max_tools: shared.max_tools,
             // A text in JSON may be twice as long, with its escapes.
@@ -131,7 +131,7 @@ impl ServerHandle {
     }
 
     /// Returns the tools of the server, which is started if it does not run.
-    pub async fn tools(&self) -> Listed {
+    pub async fn tools(&self) -> ToolListing {
         let running = self.running().await;
         let listed = match &running {
             Ok(running) if !running.needs_listing() => {
@@ -148,7 +148,7 @@ impl ServerHandle {
         state.listed.clone()
     }
 
-    async fn list(&self, running: &Arc<RunningServer>) -> Result<Listed, String> {
+    async fn list(&self, running: &Arc<RunningServer>) -> Result<ToolListing, String> {
         let request = running.connection.list_tools(self.max_tools);
         let listed = match timeout(self.timeout, request).await {
             Ok(Ok(listed)) => listed,
@@ -174,7 +174,7 @@ impl ServerHandle {
                 self.max_tools
             )
         });
-        Ok(Listed {
+        Ok(ToolListing {
             tools: listed.tools,
             problem,
         })
@@ -295,9 +295,9 @@ impl ServerHandle {
     }
 
     async fn connect(&self, handshake: Handshake) -> Result<RunningServer, HandshakeError> {
-        match &self.reached_by {
-            Reached::Process(settings) => self.connect_process(settings, handshake).await,
-            Reached::Http { address, headers } => {
+        match &self.transport {
+            Transport::Process(settings) => self.connect_process(settings, handshake).await,
+            Transport::Http { address, headers } => {
                 let limit = self.max_message_bytes;
                 let connecting = connect_http(address, headers, limit, handshake);
                 let connection = self.in_time(connecting).await?;
@@ -349,7 +349,7 @@ impl ServerHandle {
         })
     }
 
-    /// Stops a server that failed; the next call starts another. Returns its last words for a message.
+    /// Stops a server that failed; the next call starts it again. Returns its last output for an error message.
     async fn discard(&self, running: &Arc<RunningServer>) -> String {
         let mut state = self.state.lock().await;
         let is_current = |current: &Arc<RunningServer>| Arc::ptr_eq(current, running);
@@ -378,7 +378,7 @@ impl ServerHandle {
             return;
         };
         let process = running.process.lock().await.take();
-        // A call that still waits keeps the connection; its server is killed below all the same.
+        // A call that still waits keeps the connection open. Dropping `process` kills its server in that case.
         if let Ok(running) = Arc::try_unwrap(running) {
             running.connection.close(MAX_CLOSE_TIME).await;
             if let Some(process) = process {
@@ -388,7 +388,7 @@ impl ServerHandle {
     }
 }
 
-/// Lists of tools may be long, whatever results may be.
+/// Messages may be this long even if the limit of results is small, because a list of tools may be long.
 const MIN_MESSAGE_BYTES: usize = 16 << 20;
 
 impl RunningServer {
@@ -406,13 +406,14 @@ impl RunningServer {
     }
 
     fn needs_listing(&self) -> bool {
-        // Both are asked: a change during the listing before is found now.
+        // The notice of a change is taken in any case, so that it does not cause a second listing. One that came during
+        // the last listing is found now.
         let is_changed = self.connection.take_list_changed();
         is_changed || !self.is_listed.load(Ordering::Relaxed)
     }
 }
 
-/// Returns headers as they are sent; none of their values is ever printed.
+/// Returns headers in the form in which they are sent, marked as sensitive so that they are never printed.
 fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, String> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -425,7 +426,7 @@ fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, String> {
     Ok(map)
 }
 
-/// Makes the failure of a tool that says itself that it failed.
+/// Returns the problem of a call whose tool reported an error: the first line as the reason, and all of the output.
 fn tool_failure(text: String) -> CallProblem {
     const MAX_REASON_CHARS: usize = 200;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());
@@ -438,7 +439,7 @@ fn tool_failure(text: String) -> CallProblem {
     CallProblem { reason, output }
 }
 
-/// Returns the last words of a process for a message.
+/// Returns the last output of a process for an error message.
 fn quoted(words: &str) -> String {
     if words.is_empty() {
         return String::new();

@@ -22,7 +22,7 @@ pub fn list(
     let shown = arguments.optional_text("path")?.unwrap_or(".");
     let pattern = arguments.optional_text("glob")?;
     let filter = pattern.map(path_filter).transpose()?;
-    // Who looks for names means those of the whole tree.
+    // A pattern is meant for the names of the whole tree, unless `depth` says otherwise.
     let default_depth = if filter.is_some() { usize::MAX } else { 1 };
     let depth = arguments.count("depth")?;
     let options = WalkOptions {

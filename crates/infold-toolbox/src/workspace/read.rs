@@ -11,6 +11,7 @@ use crate::failure::CallProblem;
 /// The arguments of the tool.
 pub const ARGUMENTS: &[&str] = &["path", "offset", "limit"];
 
+/// Reads a file as a whole, or `limit` lines of it from the line `offset` on.
 pub fn read(
     workspace: &Workspace,
     arguments: &CallArguments,
@@ -50,7 +51,7 @@ pub fn read(
 
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Refuses a file whose beginning is no text.
+/// Returns an error if the beginning of a file is not text.
 pub fn refuse_binary(beginning: &[u8], shown: &str, size: u64) -> Result<(), CallProblem> {
     if is_binary(beginning) {
         return Err(CallProblem::new(format!(
@@ -65,21 +66,21 @@ pub fn is_binary(beginning: &[u8]) -> bool {
     beginning[..beginning.len().min(8 << 10)].contains(&0)
 }
 
-/// The lines that are asked for.
+/// The requested lines.
 struct LineRange {
     /// Counted from 1.
     first: u64,
     count: u64,
 }
 
-/// The lines that were found.
+/// The lines of the range that were read.
 struct FoundLines {
     bytes: Vec<u8>,
-    /// How many lines were read, those before the range too.
+    /// The number of the last line that was read, counted from 1; 0 if the file is empty.
     seen: u64,
-    /// Whether the file ends there.
+    /// Whether the file ends with these lines.
     is_end: bool,
-    /// Whether more of the range did not fit.
+    /// Whether the last line is cut, because it did not fit into the result.
     is_cut: bool,
 }
 
@@ -142,7 +143,7 @@ impl FoundLines {
         let is_text = std::str::from_utf8(&self.bytes).is_ok();
         let mut text = String::from_utf8_lossy(&self.bytes).into_owned();
         let mut notes = Vec::new();
-        // A cut may be within a character; that is no fault of the file.
+        // If the result was cut, the cut may be within a character, so invalid UTF-8 says nothing about the file.
         if !is_text && !self.is_cut {
             notes.push("bytes that are not UTF-8 are shown as \u{fffd}".to_owned());
         }

@@ -104,7 +104,7 @@ fn unusable(fixture: &Fixture, sandbox: &Sandbox, case: &FuzzCase<'_>) -> Option
     })
 }
 
-/// Writers and a server meet the damage before it is repaired.
+/// Runs writing commands and a server on the damaged store before it is repaired.
 fn go_on(fixture: &Fixture, case: &FuzzCase<'_>, wrong: &mut Wrongs) -> io::Result<()> {
     let sandbox = damaged(case)?;
     let before = Lines::read(&sandbox.contexts(), case);
@@ -140,7 +140,7 @@ fn run(fixture: &Fixture, sandbox: &Sandbox, case: &FuzzCase<'_>, line: &str) ->
     sandbox.run(&fixture.program, &words)
 }
 
-/// A server starts, answers, and records a new conversation, whatever became of the old ones.
+/// Checks that a server starts, answers, and records a new conversation, even if the old ones are damaged.
 fn serve(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), (Flaw, String)> {
     let started = DiskProxy::start(sandbox, &fixture.program, &fixture.upstream(), None);
     let proxy = started.map_err(|ran| {
@@ -171,7 +171,7 @@ fn serve(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), (Flaw, String)> {
     }
 }
 
-/// Something that a command shows, and that was never said so.
+/// Returns a description of a message that a command shows and that differs from the original.
 fn changed(case: &FuzzCase<'_>, ran: &FinishedCommand) -> Option<String> {
     if ran.out.contains(&0) {
         return Some("exit 0 and zeros in what is shown".to_owned());
@@ -190,7 +190,7 @@ fn changed(case: &FuzzCase<'_>, ran: &FinishedCommand) -> Option<String> {
     })
 }
 
-/// The messages of a task and of the one that it continues, by seq, as they came.
+/// Returns the original messages of a task and of the one that it continues, by seq.
 fn original_messages(store: &Store, id: &str) -> BTreeMap<u64, Value> {
     let mut messages = BTreeMap::new();
     let mut next = Some(id.to_owned());

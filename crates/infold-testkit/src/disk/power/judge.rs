@@ -15,7 +15,7 @@ use crate::disk::sandbox::Sandbox;
 /// The result of checking a state.
 #[derive(Debug, Default)]
 pub(super) struct StateVerdict {
-    /// A task could not be gone on with before it was repaired.
+    /// Whether a task could not be continued before the store was repaired.
     pub(super) is_unreadable: bool,
     /// Whether `doctor --repair` had something to repair.
     pub(super) is_repaired: bool,

@@ -19,7 +19,7 @@ pub(super) struct Session {
     marks: Vec<Holdings>,
 }
 
-/// Who wrote, and when that was forced onto the disk.
+/// The writer of a session: commands with a setting of when writes are synced, or a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionKind {
     Always,

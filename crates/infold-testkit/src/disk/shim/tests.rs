@@ -76,7 +76,7 @@ fn it_harms_the_call_that_it_was_told_to() {
     let shim = Shim::build().unwrap();
     let harmed = |at: usize, fault: DiskFault| {
         let bench = Bench::new(&shim);
-        let status = bench.run(WRITE, Mode::DamageKind(at, fault));
+        let status = bench.run(WRITE, Mode::Fault(at, fault));
         (bench.calls(), status.success(), bench.size("f"))
     };
     assert_eq!(
@@ -104,18 +104,15 @@ fn it_harms_the_call_that_it_was_told_to() {
 fn a_full_disk_stays_full_and_a_read_only_one_can_be_read() {
     let shim = Shim::build().unwrap();
     let bench = Bench::new(&shim);
-    assert!(
-        !bench
-            .run(WRITE, Mode::DamageKind(2, DiskFault::Full))
-            .success()
-    );
+    let on_full_disk = bench.run(WRITE, Mode::Fault(2, DiskFault::Full));
+    assert!(!on_full_disk.success());
     assert_eq!(bench.size("f"), Some(50));
-    let read_only = Mode::DamageKind(1, DiskFault::ReadOnly);
+    let read_only = Mode::Fault(1, DiskFault::ReadOnly);
     assert!(bench.run("cat f", read_only).success());
     assert!(!bench.run("mv f g", read_only).success());
     assert!(
         !bench
-            .run("cat f", Mode::DamageKind(1, DiskFault::Broken))
+            .run("cat f", Mode::Fault(1, DiskFault::Broken))
             .success()
     );
 }
@@ -125,7 +122,7 @@ fn it_kills_before_in_the_middle_of_and_after_a_call() {
     let shim = Shim::build().unwrap();
     let left = |fault: DiskFault| {
         let bench = Bench::new(&shim);
-        let status = bench.run(WRITE, Mode::DamageKind(3, fault));
+        let status = bench.run(WRITE, Mode::Fault(3, fault));
         (status.signal(), bench.size("f"))
     };
     assert_eq!(left(DiskFault::Kill), (Some(9), Some(100)));

@@ -9,7 +9,7 @@ pub(crate) enum EffectClaim {
     Done,
     /// The command may be done.
     Unsure,
-    /// None of these.
+    /// The error says nothing about its effect.
     Silent,
 }
 
@@ -19,7 +19,7 @@ const NOTHING_CHANGED_PHRASES: &str = "\
     nothing was deleted|nothing of it was kept|nothing was pinned|nothing was made|\
     none of it was kept";
 
-/// Phrases that say that it is done all the same.
+/// Phrases that say that the command, or a part of it, is done in spite of the error.
 const DONE_PHRASES: &str = "\
     took effect|all the same|is kept|are kept|was kept|were kept|is marked|is recorded|\
     was recorded|was appended|were appended|was made|was created|were created|is stored|\
@@ -34,7 +34,7 @@ impl EffectClaim {
     pub(crate) fn of(error: &str, hint: &str) -> EffectClaim {
         let text = format!("{error}; {hint}").to_lowercase();
         let says = |phrases: &str| phrases.split('|').any(|phrase| text.contains(phrase));
-        // "nothing of it was kept" has the words of both.
+        // This comes first, because "nothing of it was kept" contains a phrase for "done" as well.
         if says(NOTHING_CHANGED_PHRASES) {
             EffectClaim::Nothing
         } else if says(UNSURE_PHRASES) {

@@ -25,11 +25,12 @@ const SIGKILL: i32 = 9;
 
 pub(super) type Judged = io::Result<(bool, Vec<(Flaw, String)>)>;
 
-/// One run, its checks, a retry and a repair.
+/// Runs a command with a fault, checks the store, and retries and repairs. Returns whether the fault happened, and the
+/// violations.
 pub(super) fn judge(run: &SweepRun<'_>, fixture: &Fixture) -> Judged {
     let sandbox = Sandbox::copy_of(&run.subject.contexts)?;
     let case = &run.subject.case;
-    let ran = case.run(fixture, &sandbox, Some(Mode::DamageKind(run.at, run.fault)));
+    let ran = case.run(fixture, &sandbox, Some(Mode::Fault(run.at, run.fault)));
     let is_harmed = !read_calls(&sandbox.calls()).is_empty();
     let mut trial = FaultTrial {
         run,
@@ -41,7 +42,7 @@ pub(super) fn judge(run: &SweepRun<'_>, fixture: &Fixture) -> Judged {
     let effect = trial.effect();
     trial.check_claim(&ran, effect, is_harmed);
     trial.check_told(&ran);
-    // A person does one or the other first.
+    // A user may retry first or repair first: half of the runs try each order.
     if (run.at + run.fault as usize).is_multiple_of(2) {
         trial.repair();
         trial.retry(effect);
@@ -54,7 +55,7 @@ pub(super) fn judge(run: &SweepRun<'_>, fixture: &Fixture) -> Judged {
     Ok((is_harmed, trial.wrong))
 }
 
-/// A run whose fault is behind it.
+/// A run after its fault, with the violations found so far.
 struct FaultTrial<'a> {
     run: &'a SweepRun<'a>,
     fixture: &'a Fixture,
@@ -75,7 +76,7 @@ impl FaultTrial<'_> {
         Holdings::read(&self.sandbox.contexts())
     }
 
-    /// No panic, no hang, and no end but the one that was meant.
+    /// Checks that the command did not panic or hang, and was ended by no signal but that of the fault.
     fn check_end(&mut self, ran: &FinishedCommand) {
         let is_killed = self.run.fault.is_kill() && ran.signal == Some(SIGKILL);
         if let Some(what) = crash(ran).filter(|_| !is_killed) {
@@ -113,7 +114,7 @@ impl FaultTrial<'_> {
         }
     }
 
-    /// Cuts off what readers are not shown: lines of something that is still to be taken back.
+    /// Removes lines that readers are not shown: those of a push that failed and was not rolled back yet.
     fn seen(&mut self, mut now: Holdings) -> Holdings {
         let Some(name) = self.run.subject.case.task else {
             return now;
@@ -121,7 +122,7 @@ impl FaultTrial<'_> {
         let id = self.fixture.task(name);
         let log = self.sandbox.run(&self.fixture.program, &["log", id]);
         if !log.is_ok() {
-            // Whether that can be put right is seen later.
+            // The repair shows later whether this is a violation.
             return now;
         }
         let objects = log.objects();
@@ -181,7 +182,7 @@ impl FaultTrial<'_> {
         }
     }
 
-    /// A command that only reads prints what it prints when nothing fails, or fails.
+    /// Checks that a command that only reads fails, or prints the same as without a fault.
     fn check_told(&mut self, ran: &FinishedCommand) {
         if self.nature() != Nature::Reads {
             return;
@@ -228,14 +229,14 @@ impl FaultTrial<'_> {
         self.say(Flaw::Untrue, format!("{what}: {}", ran.ending()));
     }
 
-    /// Doing it again leads to what one success leads to.
+    /// Repeats the command, and checks that the store is then as after one success.
     fn retry(&mut self, effect: Effect) {
         let case = &self.run.subject.case;
         let ran = match (case.nature, effect) {
             (Nature::Atomic | Nature::Repeatable, Effect::Part) => return,
             (Nature::Rewrites, Effect::Part) => return,
             (Nature::Atomic | Nature::Rewrites, Effect::All) => return,
-            // Then there is no task of that name.
+            // The task is gone, so the command cannot name it.
             (Nature::Removes, Effect::All) if case.has_secret => return,
             (Nature::Steps, Effect::Part | Effect::All) if case.task.is_none() => return,
             (Nature::Steps, Effect::All) => return,
@@ -243,7 +244,7 @@ impl FaultTrial<'_> {
             _ => case.run(self.fixture, &self.sandbox, None),
         };
         let is_known = case.nature == Nature::Repeatable && effect == Effect::All;
-        // That it has been done already is a fair answer.
+        // The command may report that it was done already.
         let is_fair = ran.is_ok() || is_known && matches!(ran.code, Some(1 | 2));
         if let Some(what) = crash(&ran) {
             self.say(Flaw::Crash, format!("done again: {what}"));
@@ -254,7 +255,7 @@ impl FaultTrial<'_> {
         }
     }
 
-    /// How the store differs from what one success leads to.
+    /// Describes how the store differs from that after one success; `None` if it does not.
     fn differs(&self) -> Option<String> {
         let subject = self.run.subject;
         let now = self.holdings().canonical(&subject.before);
@@ -284,26 +285,26 @@ impl FaultTrial<'_> {
         ))
     }
 
-    /// All is well, or is put right.
+    /// Checks that the store is intact, or can be repaired.
     fn repair(&mut self) {
         if let Err((wrong, what)) = repaired(self.fixture, &self.sandbox) {
             self.say(wrong, what);
         }
     }
 
-    /// Nothing that was there before is gone.
+    /// Checks that nothing is lost that was there before.
     fn check_kept(&mut self) {
         let subject = self.run.subject;
         if subject.case.nature == Nature::Repairs {
             return;
         }
         let mut before = subject.before.clone();
-        // Those that the command takes away.
+        // The tasks that the command removes do not count.
         before
             .tasks
             .retain(|id, _| subject.left.tasks.contains_key(id));
         if subject.case.nature == Nature::Rewrites {
-            // Those that it writes anew were compared with what they should be.
+            // The tasks that the command rewrites do not count: `retry` compares them with the expected ones.
             before
                 .tasks
                 .retain(|id, task| subject.left.tasks.get(id) == Some(task));

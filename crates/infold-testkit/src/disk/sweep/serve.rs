@@ -34,9 +34,9 @@ pub(super) fn rehearse(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), Strin
         Some(Mode::List),
     );
     let proxy = started.map_err(|ran| ran.ending())?;
-    let visit = ClientSession::pay(fixture, &proxy);
+    let session = ClientSession::record(fixture, &proxy);
     let ran = proxy.stop(sandbox);
-    match visit.refused.first() {
+    match session.refused.first() {
         Some(refused) => Err(refused.clone()),
         None if !ran.is_ok() => Err(ran.ending()),
         None => Ok(()),
@@ -47,13 +47,13 @@ pub(super) fn rehearse(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), Strin
 pub(super) fn judge(run: &SweepRun<'_>, fixture: &Fixture) -> Judged {
     let sandbox = Sandbox::copy_of(&run.subject.contexts)?;
     let mut wrong = Vec::new();
-    let mode = Mode::DamageKind(run.at, run.fault);
+    let mode = Mode::Fault(run.at, run.fault);
     let started = DiskProxy::start(&sandbox, &fixture.program, &fixture.upstream(), Some(mode));
-    let (visit, ran) = match started {
+    let (session, ran) = match started {
         Err(ran) => (ClientSession::none(fixture), ran),
         Ok(proxy) => {
-            let visit = ClientSession::pay(fixture, &proxy);
-            (visit, proxy.stop(&sandbox))
+            let session = ClientSession::record(fixture, &proxy);
+            (session, proxy.stop(&sandbox))
         }
     };
     let is_harmed = !read_calls(&sandbox.calls()).is_empty();
@@ -61,15 +61,15 @@ pub(super) fn judge(run: &SweepRun<'_>, fixture: &Fixture) -> Judged {
     if let Some(what) = crash(&ran).filter(|_| !is_killed) {
         wrong.push((Flaw::Crash, what));
     }
-    // TrialFilter a killed server may leave a client without an answer.
-    if let Some(what) = visit.refused.first().filter(|_| !is_killed) {
+    // Only a killed server may leave a client without an answer.
+    if let Some(what) = session.refused.first().filter(|_| !is_killed) {
         wrong.push((Flaw::Untrue, format!("a client was not answered: {what}")));
     }
-    wrong.extend(visit.check_append(fixture, &sandbox));
+    wrong.extend(session.check_append(fixture, &sandbox));
     if let Err(found) = repaired(fixture, &sandbox) {
         wrong.push(found);
     }
-    wrong.extend(catch_up(fixture, &sandbox, visit));
+    wrong.extend(catch_up(fixture, &sandbox, session));
     if let Err(found) = repaired(fixture, &sandbox) {
         wrong.push(found);
     }
@@ -92,24 +92,24 @@ impl ClientSession {
         }
     }
 
-    /// Two turns of each conversation, and an append through the API.
-    fn pay(fixture: &Fixture, proxy: &DiskProxy) -> ClientSession {
-        let mut visit = ClientSession::none(fixture);
+    /// Sends two turns of each conversation, and an append through the API.
+    fn record(fixture: &Fixture, proxy: &DiskProxy) -> ClientSession {
+        let mut session = ClientSession::none(fixture);
         for turn in ["who is on board?", "and who is not?"] {
-            for talk in &mut visit.talks {
-                visit.refused.extend(talk.turn(proxy.port, turn).err());
+            for talk in &mut session.talks {
+                session.refused.extend(talk.turn(proxy.port, turn).err());
             }
         }
         let path = format!("/infold/api/tasks/{}/messages", fixture.task("main"));
         let body = fs::read(fixture.names().input("turn.jsonl")).unwrap_or_default();
-        visit.append = http::call(proxy.port, "POST", &path, &body)
+        session.append = http::call(proxy.port, "POST", &path, &body)
             .ok()
             .map(|answer| {
                 let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
                 let text = |name: &str| said["error"][name].as_str().unwrap_or_default().to_owned();
                 (answer.status, text("message"), text("hint"))
             });
-        visit
+        session
     }
 
     /// An append is there if it was acknowledged, and not if it was said to have failed.
@@ -141,7 +141,7 @@ impl ClientSession {
 }
 
 /// Clients go on with a new server: it records all of their conversations.
-fn catch_up(fixture: &Fixture, sandbox: &Sandbox, visit: ClientSession) -> Vec<(Flaw, String)> {
+fn catch_up(fixture: &Fixture, sandbox: &Sandbox, session: ClientSession) -> Vec<(Flaw, String)> {
     let started = DiskProxy::start(sandbox, &fixture.program, &fixture.upstream(), None);
     let proxy = match started {
         Ok(proxy) => proxy,
@@ -153,7 +153,7 @@ fn catch_up(fixture: &Fixture, sandbox: &Sandbox, visit: ClientSession) -> Vec<(
         }
     };
     let mut wrong = Vec::new();
-    let mut talks = visit.talks;
+    let mut talks = session.talks;
     for talk in &mut talks {
         if let Err(what) = talk.turn(proxy.port, "where do we land?") {
             wrong.push((Flaw::Retry, format!("not answered by a new server: {what}")));

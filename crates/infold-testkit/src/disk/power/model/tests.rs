@@ -6,7 +6,7 @@ use super::{BytesChange, Disk, SurvivingChanges, Tree};
 use crate::disk::power::states::Torn;
 use crate::disk::power::trace::{TraceRecord, parse};
 
-/// TrialFilter data that is certain.
+/// Only the changes that are certain to survive.
 struct Nothing;
 
 impl SurvivingChanges for Nothing {

@@ -2,6 +2,7 @@
 
 use crate::lookup::{APPROVAL_REQUEST, is_client_item};
 use crate::message::ContentItem;
+use crate::neutral::unwrap_arguments;
 use crate::reply::growing_json::object;
 use crate::tool_list::qualified_name;
 use crate::{ContentBlock, Form, Json, Message, Wire, quote};
@@ -48,8 +49,9 @@ impl ClientCall {
     }
 }
 
-/// Arguments as they were written: the text of a string, or the value itself.
+/// Arguments as the model wrote them: the text of a string, or the value itself.
 fn written(given: Json<'_>) -> String {
+    let given = unwrap_arguments(given).unwrap_or(given);
     match given.text() {
         Some(text) => text.into_owned(),
         None => String::from_utf8_lossy(given.bytes()).into_owned(),

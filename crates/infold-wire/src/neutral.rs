@@ -116,7 +116,7 @@ pub fn arguments_object<'a>(json: Option<Json<'a>>) -> RawJson<'a> {
         JsonKind::String => {
             let text = text_with_surrogates(json);
             let inner = Json::parse(text.as_bytes()).ok();
-            match inner.filter(|inner| inner.kind() == JsonKind::Object && unwrap(*inner).is_none())
+            match inner.filter(|inner| inner.kind() == JsonKind::Object && unwrap_arguments(*inner).is_none())
             {
                 Some(_) => Cow::Owned(text.trim().to_owned()),
                 None if text.trim().is_empty() => Cow::Borrowed("{}"),
@@ -144,7 +144,7 @@ fn text_with_surrogates(json: Json<'_>) -> Cow<'_, str> {
 /// Returns arguments as a JSON string of their object; wrapped ones as the text they were.
 pub fn arguments_string(arguments: &str) -> String {
     let json = Json::parse(arguments.as_bytes()).ok();
-    match json.and_then(unwrap) {
+    match json.and_then(unwrap_arguments) {
         Some(inner) if inner.kind() == JsonKind::String => raw_json(inner).into_owned(),
         Some(inner) => quote(&raw_json(inner)),
         None => quote(arguments),
@@ -158,7 +158,8 @@ fn wrap(json: Json<'_>) -> RawJson<'_> {
     Cow::Owned(format!("{{\"{WRAPPER_MEMBER}\":{}}}", raw_json(json)))
 }
 
-fn unwrap(json: Json<'_>) -> Option<Json<'_>> {
+/// Returns what arguments hold that were put into an object because they were none.
+pub(crate) fn unwrap_arguments(json: Json<'_>) -> Option<Json<'_>> {
     let mut members = json.members();
     match (members.next(), members.next()) {
         (Some((name, value)), None) if name.is(WRAPPER_MEMBER) => Some(value),

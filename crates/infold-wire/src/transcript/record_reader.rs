@@ -233,11 +233,16 @@ impl<R: BufRead> RecordReader<R> {
         raw: &mut Vec<u8>,
         text_start: Option<usize>,
     ) -> Result<(RecordToken, u64), RecordError> {
-        let skips_space = self.layout() == TranscriptLayout::Lines && text_start.is_none();
-        if skips_space && self.peek(raw)?.is_none() {
+        let has_ended = match text_start {
+            Some(_) => false,
+            None if self.layout() == TranscriptLayout::Lines => self.peek(raw)?.is_none(),
+            None => self.input.fill_buf()?.is_empty(),
+        };
+        if has_ended {
             self.state = RecordState::Over;
             return Ok((RecordToken::None, self.line));
         }
+        self.count += 1;
         let (start, line) = (text_start.unwrap_or(raw.len()), self.line);
         loop {
             let buffer = self.input.fill_buf()?;
@@ -251,12 +256,7 @@ impl<R: BufRead> RecordReader<R> {
                 break;
             }
         }
-        self.line += u64::from(raw.len() > start && raw.ends_with(b"\n"));
-        if raw.len() == start {
-            self.state = RecordState::Over;
-            return Ok((RecordToken::None, line));
-        }
-        self.count += 1;
+        self.line += u64::from(raw.ends_with(b"\n"));
         let end = start + raw[start..].trim_ascii_end().len();
         Ok((RecordToken::Record(start..end.max(start)), line))
     }

@@ -124,7 +124,7 @@ impl FoldKeywords {
                 "the summarizer `{name}` is one of the command, not of the library"
             ))
             .hint("give a function that calls your model: summarizer=lambda text, tokens: …")),
-            Err(error @ SetupError::Who { .. }) => Err(BindingError::usage(error).hint(
+            Err(error @ SetupError::UnknownSummarizer { .. }) => Err(BindingError::usage(error).hint(
                 "\"extractive\", \"command:…\", or a function of the text and a number of tokens",
             )),
             Err(error) => Err(error.into()),

@@ -158,7 +158,7 @@ impl From<SetupError> for CliError {
             SetupError::Room(error) => error.into(),
             SetupError::Connect(error) => error.into(),
             SetupError::Task(error) => error.into(),
-            error @ SetupError::Who { .. } => CliError::usage(error).hint(
+            error @ SetupError::UnknownSummarizer { .. } => CliError::usage(error).hint(
                 "extractive, model, model:NAME, or command: and a shell command, such as command:'ollama run llama3'",
             ),
         }

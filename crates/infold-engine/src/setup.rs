@@ -40,10 +40,10 @@ pub enum SetupError {
     #[error(transparent)]
     Room(#[from] NoRoom),
     /// The summarizer does not exist.
-    #[error("no summarizer `{who}`")]
-    Who {
-        /// The model's name.
-        who: String,
+    #[error("no summarizer `{name}`")]
+    UnknownSummarizer {
+        /// The name that was given.
+        name: String,
     },
     /// There is no provider to call.
     #[error(transparent)]

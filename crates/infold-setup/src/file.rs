@@ -127,15 +127,20 @@ pub fn replace(file: &ReadFile, text: &str) -> Result<(), FileError> {
     }
     check_writable(name)?;
     let temporary = temporary(name, text, file.mode)?;
-    // Only members of a group may give a file to it. If this fails, the file has the group of this process.
     let group = rustix::fs::Gid::from_raw(file.group);
-    let _ = rustix::fs::chownat(
+    let given = rustix::fs::chownat(
         rustix::fs::CWD,
         temporary.path(),
         None,
         Some(group),
         rustix::fs::AtFlags::empty(),
     );
+    // Only members of a group may give a file to it. The group of this process gets no access instead.
+    if given.is_err() {
+        let permissions = Permissions::from_mode(file.mode & !0o070);
+        let temporary = temporary.as_file();
+        temporary.set_permissions(permissions).map_err(io(name))?;
+    }
     let again = read(name)?;
     if again.is_none_or(|again| again.text != file.text) {
         return Err(FileError::Busy { file: name.clone() });

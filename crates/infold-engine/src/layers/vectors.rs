@@ -114,7 +114,8 @@ fn scores(
     let of_goal = of_goal.ok_or("there is no vector of the goal")?;
     let mut scores = HashMap::with_capacity(texts.len());
     for text in texts {
-        let vector = vectors.get(model, text).unwrap_or_default();
+        let vector = vectors.get(model, text);
+        let vector = vector.ok_or("there is no vector of an item")?;
         if vector.len() != of_goal.len() {
             return Err(format!("vectors of {model} differ in length"));
         }

@@ -54,8 +54,8 @@ impl SummarizerChoice {
             _ => named("model:")
                 .map(|name| SummarizerChoice::Model(Some(name)))
                 .or_else(|| named("command:").map(SummarizerChoice::Command))
-                .ok_or_else(|| SetupError::Who {
-                    who: text.to_owned(),
+                .ok_or_else(|| SetupError::UnknownSummarizer {
+                    name: text.to_owned(),
                 }),
         }
     }

@@ -408,8 +408,10 @@ impl RunningServer {
     fn needs_listing(&self) -> bool {
         // The notice of a change is taken in any case, so that it does not cause a second listing. One that came during
         // the last listing is found now.
-        let is_changed = self.connection.take_list_changed();
-        is_changed || !self.is_listed.load(Ordering::Relaxed)
+        if self.connection.take_list_changed() {
+            self.is_listed.store(false, Ordering::Relaxed);
+        }
+        !self.is_listed.load(Ordering::Relaxed)
     }
 }
 

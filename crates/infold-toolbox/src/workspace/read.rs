@@ -147,10 +147,16 @@ impl FoundLines {
         if !is_text && !self.is_cut {
             notes.push("bytes that are not UTF-8 are shown as \u{fffd}".to_owned());
         }
-        if self.is_cut {
+        if self.is_cut && self.seen == range.first {
             notes.push(format!(
                 "cut within line {}, which is too long for one result",
                 self.seen
+            ));
+        } else if self.is_cut {
+            notes.push(format!(
+                "lines {} to {last}, the last one cut; the file goes on at offset {last}",
+                range.first,
+                last = self.seen
             ));
         } else if !self.is_end {
             notes.push(format!(

@@ -99,6 +99,32 @@ fn a_line_without_end_is_cut() {
 }
 
 #[test]
+fn many_lines_are_cut_and_say_where_to_go_on() {
+    let limits = ToolLimits {
+        max_result_bytes: 1000,
+        ..ToolLimits::default()
+    };
+    let fixture = Fixture::with(Default::default(), limits);
+    let lines: Vec<String> = (1..=400).map(|line| format!("line {line}")).collect();
+    fixture.put("many", lines.join("\n"));
+    let (mut next, mut found) = (1, Vec::new());
+    loop {
+        let read = fixture.works("read", json!({"path": "many", "offset": next}));
+        assert!(read.len() <= 1000, "{}", read.len());
+        let (text, note) = read.rsplit_once("\n[").unwrap();
+        found.extend(text.lines().map(str::to_owned));
+        let Some((_, offset)) = note.split_once("goes on at offset ") else {
+            break;
+        };
+        next = offset.trim_end_matches(']').parse().unwrap();
+        assert!(!note.contains("too long"), "{note}");
+        // The line is read again from its start.
+        found.truncate(next - 1);
+    }
+    assert_eq!(found, lines);
+}
+
+#[test]
 fn what_is_missing_says_where_to_look() {
     let fixture = Fixture::new();
     fixture.put("file", "x");

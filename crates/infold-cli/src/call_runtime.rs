@@ -112,7 +112,12 @@ impl CallRuntime {
         provider: &Provider,
         model: &str,
     ) -> CliResult<Connection> {
-        Ok(connect::connection(&self.connector, config, provider, model)?)
+        Ok(connect::connection(
+            &self.connector,
+            config,
+            provider,
+            model,
+        )?)
     }
 }
 

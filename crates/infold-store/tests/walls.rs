@@ -75,6 +75,7 @@ const WALLS: &[Wall] = &[
         ],
         homes: &[
             "crates/infold-wire/",
+            "crates/infold-translate/",
             "crates/infold-tags/",
             "crates/infold-tools/",
             // Conversations that are generated for measurements.
@@ -103,6 +104,7 @@ const WALLS: &[Wall] = &[
             "crates/infold-cli/",
             "crates/infold-eval/",
             "crates/infold-serve/",
+            "crates/infold-translate/",
             "crates/infold-work/",
             "python/",
         ],

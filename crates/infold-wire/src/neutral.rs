@@ -116,8 +116,9 @@ pub fn arguments_object<'a>(json: Option<Json<'a>>) -> RawJson<'a> {
         JsonKind::String => {
             let text = text_with_surrogates(json);
             let inner = Json::parse(text.as_bytes()).ok();
-            match inner.filter(|inner| inner.kind() == JsonKind::Object && unwrap_arguments(*inner).is_none())
-            {
+            match inner.filter(|inner| {
+                inner.kind() == JsonKind::Object && unwrap_arguments(*inner).is_none()
+            }) {
                 Some(_) => Cow::Owned(text.trim().to_owned()),
                 None if text.trim().is_empty() => Cow::Borrowed("{}"),
                 None => wrap(json),

@@ -35,6 +35,7 @@ pub fn read(
         count: limit.unwrap_or(u64::MAX),
     };
     let max_bytes = workspace.limits.max_result_bytes;
+    let max_bytes = max_bytes.saturating_sub(MAX_NOTE_BYTES).max(max_bytes / 2);
     let mut reader = BufReader::with_capacity(CHUNK_BYTES, file);
     refuse_binary(
         reader
@@ -50,6 +51,9 @@ pub fn read(
 }
 
 const CHUNK_BYTES: usize = 64 << 10;
+
+/// The maximum size of the note about the rest of the file.
+const MAX_NOTE_BYTES: usize = 200;
 
 /// Returns an error if the beginning of a file is not text.
 pub fn refuse_binary(beginning: &[u8], shown: &str, size: u64) -> Result<(), CallProblem> {
@@ -129,8 +133,19 @@ impl LineRange {
 }
 
 impl FoundLines {
+    /// Drops a line that was cut, if others come before it.
+    fn drop_cut_line(&mut self, range: &LineRange) {
+        if self.is_cut && self.seen > range.first {
+            let end = memchr::memrchr(b'\n', &self.bytes).map_or(0, |end| end + 1);
+            self.bytes.truncate(end);
+            self.seen -= 1;
+            self.is_cut = false;
+        }
+    }
+
     /// Returns the lines with a note about the rest of the file.
-    fn describe(self, shown: &str, range: &LineRange) -> Result<String, CallProblem> {
+    fn describe(mut self, shown: &str, range: &LineRange) -> Result<String, CallProblem> {
+        self.drop_cut_line(range);
         if self.seen == 0 {
             return Ok(format!("(`{shown}` is empty)"));
         }
@@ -147,16 +162,10 @@ impl FoundLines {
         if !is_text && !self.is_cut {
             notes.push("bytes that are not UTF-8 are shown as \u{fffd}".to_owned());
         }
-        if self.is_cut && self.seen == range.first {
+        if self.is_cut {
             notes.push(format!(
                 "cut within line {}, which is too long for one result",
                 self.seen
-            ));
-        } else if self.is_cut {
-            notes.push(format!(
-                "lines {} to {last}, the last one cut; the file goes on at offset {last}",
-                range.first,
-                last = self.seen
             ));
         } else if !self.is_end {
             notes.push(format!(

@@ -144,6 +144,35 @@ fn a_call_that_was_cut_off_is_not_to_be_run() {
 }
 
 #[test]
+fn a_call_that_was_cut_off_is_sent_back_as_json() {
+    // llama.cpp's server refuses every later request otherwise.
+    let cut = Step::answer(Answer {
+        calls: vec![("ls".to_owned(), r#"{"path":"/ho"#.to_owned())],
+        stop: Some(StopReason::Length),
+        ..Answer::default()
+    });
+    let server = Server::start(Script::steps([cut, Step::answer(Answer::default())]));
+    let home = home(&server, "openai", "m", ", context_length: 32000");
+    home.file("tools.json", TOOLS);
+    let said = &home.objects("ask new look --tools tools.json")[0];
+    let id = said["calls"][0]["id"].as_str().expect("an id");
+    let result = json!({"role": "tool", "tool_call_id": id, "content": "cut off"});
+    home.file("result.jsonl", &format!("{result}\n"));
+    home.tell("task push @ result.jsonl\nask @");
+    let last = server.requests().pop().expect("a request").text();
+    let request: Value = serde_json::from_str(&last).expect("JSON");
+    let messages = request["messages"].as_array().expect("messages");
+    let called = messages
+        .iter()
+        .find_map(|message| message["tool_calls"][0]["function"].as_object());
+    let arguments = called.expect("the call")["arguments"]
+        .as_str()
+        .expect("a text");
+    let arguments: Value = serde_json::from_str(arguments).expect("JSON");
+    assert_eq!(arguments, json!({"_arguments": "{\"path\":\"/ho"}));
+}
+
+#[test]
 fn what_cannot_be_asked_leaves_no_task() {
     let server = Server::start(Script::new());
     let home = home(&server, "openai", "m", ", context_length: 32000");

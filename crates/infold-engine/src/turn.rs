@@ -15,7 +15,7 @@ use infold_store::{
 use infold_wire::provider_error::RequestSize;
 use infold_wire::request::{RequestFrame, credentials};
 use infold_wire::tokens::text_message;
-use infold_wire::{ProviderError, Reply, StopReason, TokenUsage};
+use infold_wire::{ProviderError, Reply, StopReason, TokenUsage, with_json_arguments};
 use uuid::Uuid;
 
 use crate::config::LayersConfig;
@@ -514,7 +514,11 @@ impl TurnContext<'_> {
             usage,
             ..
         } = called.reply;
-        let judged = self.judge(messages);
+        // The reply is part of each later request.
+        let messages = messages
+            .into_iter()
+            .map(|message| with_json_arguments(&message).unwrap_or(message));
+        let judged = self.judge(messages.collect());
         let mut undelivered = self.writer.log().create_working_file(Working::Reply)?;
         for message in &judged.messages {
             undelivered.write(&self.writer.log().without_secrets(message))?;

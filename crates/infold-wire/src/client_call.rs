@@ -51,10 +51,20 @@ impl ClientCall {
 
 /// Arguments as the model wrote them: the text of a string, or the value itself.
 fn written(given: Json<'_>) -> String {
-    let given = unwrap_arguments(given).unwrap_or(given);
-    match given.text() {
+    let text = given.text();
+    let parsed = text
+        .as_deref()
+        .and_then(|text| Json::parse(text.as_bytes()).ok());
+    match unwrap_arguments(parsed.unwrap_or(given)) {
+        Some(inner) => text_or_json(inner),
+        None => text_or_json(given),
+    }
+}
+
+fn text_or_json(json: Json<'_>) -> String {
+    match json.text() {
         Some(text) => text.into_owned(),
-        None => String::from_utf8_lossy(given.bytes()).into_owned(),
+        None => String::from_utf8_lossy(json.bytes()).into_owned(),
     }
 }
 

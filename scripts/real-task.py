@@ -20,7 +20,9 @@ TASK = (
 RIVERS = ["Rhine 1230", "Danube 2850", "Volga 3530", "Elbe 1090", "Loire 1006"]
 # The model repeats itself: a task that was paused for that goes on where it stands, so often at most.
 MAX_RUNS = 6
-CALLS_BEFORE_KILL = 4
+CALLS_BEFORE_KILL = 2
+# It also calls `done` early: the task is given to it again until one was killed in the middle and had a fold.
+MAX_TASKS = 12
 
 
 def command(*arguments):
@@ -50,11 +52,12 @@ def prepare():
 
 def run_until_killed():
     """Runs the task until some calls have ended, and kills it: nothing of that process is left but its record."""
+    before = set((work / "contexts").glob("*/*/tools.jsonl"))
     said = work / "killed.log"
     process = subprocess.Popen([infold, "run", TASK, "--workspace", "files", "--require-calls"], cwd=work,
                                stdout=said.open("w"), stderr=subprocess.STDOUT)
     while process.poll() is None:
-        for records in (work / "contexts").glob("*/*/tools.jsonl"):
+        for records in set((work / "contexts").glob("*/*/tools.jsonl")) - before:
             calls = records.read_text().count("\n")
             if calls >= CALLS_BEFORE_KILL:
                 process.kill()
@@ -62,7 +65,11 @@ def run_until_killed():
                 print(f"  killed after {calls} calls")
                 return records.parent.name
         time.sleep(0.05)
-    sys.exit(f"the run ended with {process.returncode} before its {CALLS_BEFORE_KILL} calls: {said.read_text()}")
+    text = said.read_text()
+    if process.returncode != 0:
+        sys.exit(f"the run ended with {process.returncode}: {text}")
+    print(f"  ended before it was killed: {text.splitlines()[-1]}")
+    return None
 
 
 def resume_until_ended(task):
@@ -110,15 +117,23 @@ def check(task, status):
     return failures
 
 
+def run_task():
+    """Runs a task that is killed in the middle; returns the number of its folds, or 0 if it ended before."""
+    task = run_until_killed()
+    if task is None:
+        return 0
+    ends = resume_until_ended(task)
+    last = ends[-1]
+    failures = check(task, last["status"])
+    answer = work / "files/answer.txt"
+    print(f"  answer.txt: {answer.read_text().strip()[:60]!r}" if answer.exists() else "  no answer.txt")
+    if last["status"] not in ("completed", "failed", "paused"):
+        sys.exit("it has no clear end")
+    if failures:
+        sys.exit("a request was refused")
+    return last["folds"]
+
+
 prepare()
-ends = resume_until_ended(run_until_killed())
-last = ends[-1]
-failures = check(last["uuid"], last["status"])
-answer = work / "files/answer.txt"
-print(f"  answer.txt: {answer.read_text().strip()[:60]!r}" if answer.exists() else "  no answer.txt")
-if last["status"] not in ("completed", "failed", "paused"):
-    sys.exit("it has no clear end")
-if last["folds"] == 0:
+if not any(run_task() for _ in range(MAX_TASKS)):
     sys.exit("nothing was folded: give it a smaller window")
-if failures:
-    sys.exit("a request was refused")

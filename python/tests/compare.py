@@ -58,7 +58,8 @@ def main():
         for name, form, messages in conversations(path):
             objects = as_openai(messages) if form == "openai" else as_anthropic(messages)
             with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-                file.writelines(json.dumps(message) + "\n" for message in messages)
+                # As the clients send them: sizes count for what fits into a summary.
+                file.writelines(json.dumps(message, ensure_ascii=False, separators=(",", ":")) + "\n" for message in messages)
                 file.flush()
                 for window in arguments.windows.split(","):
                     try:

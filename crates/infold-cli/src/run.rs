@@ -56,8 +56,9 @@ pub struct RunArgs {
     /// Do not keep the files of the workspace
     #[arg(long)]
     pub no_checkpoints: bool,
-    /// The user it is done for
-    #[arg(long, env = "USER")]
+    /// The user it is done for [default: $USER]
+    // Not `env = "USER"`: a variable would conflict with `--resume` as the option does.
+    #[arg(long)]
     pub user: Option<String>,
     #[command(flatten)]
     pub provider: ProviderArg,
@@ -121,7 +122,8 @@ pub fn run(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Outpu
 /// Makes a task and carries it out.
 fn start(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Output) -> CliResult {
     let text = args.text.as_deref().unwrap_or_default();
-    let mut request = task_request(config, text, args.user.clone(), args.workspace.as_deref())?;
+    let user = args.user.clone().or_else(|| std::env::var("USER").ok());
+    let mut request = task_request(config, text, user, args.workspace.as_deref())?;
     let json = out.is_json();
     // The task is made once everything else has succeeded.
     let facts = TaskFacts::default();

@@ -34,10 +34,33 @@ fn a_task_whose_process_was_killed_goes_on_at_once() {
     run.kill().unwrap();
     run.wait().unwrap();
     gate.open();
-    let ran = home.run("run --resume T1", b"");
-    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    // A user who is named in the environment is no option of the command.
+    let mut command = home.command("run --resume T1");
+    let ran = command.env("USER", "ada").output().unwrap();
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
     assert_eq!(rows(&home)[0].status, Status::Completed);
     assert_eq!(home.run("verify", b"").code, 0);
+    let ran = home.run("run --resume T1 --user ada", b"");
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("cannot be used with"));
+}
+
+#[test]
+fn a_task_is_done_for_the_user_of_the_environment() {
+    let server = Server::start(Script::decide(|_| done("ok")));
+    let home = home(&server, "");
+    let run = |options: &str| {
+        let mut command = home.command(&format!("run look --workspace work {options}"));
+        let ran = command.env("USER", "ada").output().unwrap();
+        assert!(ran.status.success());
+    };
+    run("");
+    run("--user bea");
+    let users: Vec<_> = rows(&home).into_iter().map(|row| row.user).collect();
+    assert_eq!(users, [Some("ada".to_owned()), Some("bea".to_owned())]);
 }
 
 #[test]

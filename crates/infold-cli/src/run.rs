@@ -10,7 +10,9 @@ use clap::Args;
 use infold::Config;
 use infold::layers::task_situation;
 use infold::queue::enqueue;
-use infold_store::{Contexts, InEffect, Metadata, OpenError, Return, TaskError, Writer, host};
+use infold_store::{
+    Contexts, InEffect, Metadata, OpenError, QueueEntry, Return, Status, TaskError, Writer, host,
+};
 use infold_wire::Wire;
 use infold_wire::tools::{ToolChoice, write_tool_choice};
 use infold_work::{
@@ -156,7 +158,8 @@ fn start(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Output)
         allows_commands: args.allow_commands,
         keeps_files: config.work.checkpoints() && !args.no_checkpoints,
     };
-    run_in_foreground(contexts, config, &task, call, out)
+    let opened = OpenedTask::open(contexts, config, &task, json);
+    run_in_foreground(contexts, config, &task, opened, call, out)
         .map_err(|error| error.about(&short(&id.to_string())).of(&id.to_string()))
 }
 
@@ -178,12 +181,10 @@ fn resume(
         OnSignal::CancelCall,
         out.is_json(),
     )?;
-    let host = host();
-    let owner = new_owner(&host);
-    let mut request = claim_request(&owner, &host, config.work.lease());
-    request.task = Some(id);
-    contexts.end_dead_lease(id)?;
-    let Some(claimed) = contexts.with_registry(|rows| rows.claim(&request))? else {
+    let owner = new_owner(&host());
+    let claimed = claim(contexts, config, id, &owner, out.is_json());
+    let claimed = claimed.map_err(|error| error.about(&name).of(&id.to_string()))?;
+    let Some((claimed, opened)) = claimed else {
         return Err(not_claimed(contexts, id)?.about(&name));
     };
     if args.allow_commands {
@@ -196,8 +197,39 @@ fn resume(
         allows_commands: args.allow_commands || claimed.allows_commands,
         keeps_files: config.work.checkpoints() && !args.no_checkpoints,
     };
-    run_in_foreground(contexts, config, &task, call, out)
+    run_in_foreground(contexts, config, &task, Ok(opened), call, out)
         .map_err(|error| error.about(&name).of(&id.to_string()))
+}
+
+/// Opens a task, and then claims it; `None` if another process has it, or it has ended.
+///
+/// The lock comes first: a process that is stopped has it longer than its lease, and keeps its row as it is.
+fn claim(
+    contexts: &Contexts,
+    config: &Config,
+    id: Uuid,
+    owner: &str,
+    json: bool,
+) -> CliResult<Option<(QueueEntry, OpenedTask)>> {
+    contexts.end_dead_lease(id)?;
+    let (row, entry) = (
+        contexts.row(id)?,
+        contexts.with_registry(|rows| rows.queue_entry(id))?,
+    );
+    let status = row.map(|row| row.status);
+    let is_leased = entry.is_some_and(|entry| entry.is_leased(Timestamp::now()));
+    if status.is_some_and(Status::is_end) || status == Some(Status::Running) && is_leased {
+        return Ok(None);
+    }
+    let (writer, repairs) = acquire(|| contexts.write(id))?;
+    report_repairs(json, &repairs);
+    let mut request = claim_request(owner, &host(), config.work.lease());
+    request.task = Some(id);
+    let claimed = contexts.with_registry(|rows| rows.claim(&request))?;
+    Ok(claimed.map(|claimed| {
+        let lease = LeaseKeeper::start(contexts, id, owner, config.work.lease());
+        (claimed, OpenedTask { lease, writer })
+    }))
 }
 
 /// Says why a task cannot be carried out now.
@@ -226,10 +258,10 @@ fn run_in_foreground(
     contexts: &Contexts,
     config: &Config,
     task: &LeasedTask,
+    opened: Result<OpenedTask, TaskError>,
     call: ModelCall,
     out: &mut Output,
 ) -> CliResult {
-    let opened = OpenedTask::open(contexts, config, task, out.is_json());
     let ran = opened
         .map_err(CliError::from)
         .and_then(|opened| carry_out(contexts, config, task, opened, call, out));

@@ -64,6 +64,34 @@ fn a_task_is_done_for_the_user_of_the_environment() {
 }
 
 #[test]
+fn a_task_that_a_stopped_process_has_is_left_as_it_is() {
+    let gate = Gate::closed();
+    let first = call("list", json!({})).gated(1, &gate);
+    let server = Server::start(Script::steps([first]).otherwise(|_| done("ok")));
+    let home = home(&server, ", lease_seconds: 1");
+    let mut command = home.command("run 'look around' --workspace work");
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = command.spawn().unwrap();
+    wait_until("the model is asked", || server.last_call().is_some());
+    home.meet(&rows(&home)[0].uuid.to_string());
+    signal(run.id(), Signal::STOP);
+    // The lease has expired when the lock is what keeps the task.
+    let mut ran = home.run("run --resume T1", b"");
+    wait_until("the lease expires", || {
+        ran = home.run("run --resume T1", b"");
+        ran.code != 2
+    });
+    assert_eq!(ran.code, 3, "{}", home.transcript(&ran));
+    let row = rows(&home).remove(0);
+    assert_eq!((row.status, row.error_message), (Status::Running, None));
+    assert_eq!(row.process_id, Some(run.id()));
+    signal(run.id(), Signal::CONT);
+    gate.open();
+    assert!(run.wait().unwrap().success());
+    assert_eq!(rows(&home)[0].status, Status::Completed);
+}
+
+#[test]
 fn a_process_that_is_stopped_costs_its_task_no_attempts() {
     let gate = Gate::closed();
     let first = call("list", json!({})).gated(1, &gate);

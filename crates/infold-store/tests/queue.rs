@@ -31,11 +31,17 @@ fn new_task(text: &str) -> NewTask {
 }
 
 fn claim(contexts: &Contexts, owner: &str) -> Option<Uuid> {
-    claim_at(contexts, owner, 1, Timestamp::now())
+    claim_at(contexts, owner, 1, Timestamp::now(), None)
 }
 
 /// Claims a task for a process, at a time.
-fn claim_at(contexts: &Contexts, owner: &str, process_id: u32, now: Timestamp) -> Option<Uuid> {
+fn claim_at(
+    contexts: &Contexts,
+    owner: &str,
+    process_id: u32,
+    now: Timestamp,
+    task: Option<Uuid>,
+) -> Option<Uuid> {
     let request = ClaimRequest {
         lease: Lease {
             owner: owner.to_owned(),
@@ -45,7 +51,7 @@ fn claim_at(contexts: &Contexts, owner: &str, process_id: u32, now: Timestamp) -
         hostname: infold_store::host(),
         now,
         per_user: None,
-        task: None,
+        task,
     };
     let entry = contexts.with_registry(|rows| rows.claim(&request));
     let entry = entry.expect("a registry");
@@ -255,14 +261,17 @@ fn the_lease_of_a_process_that_died_is_ended_and_no_other() {
     }
     assert!(contexts.end_dead_lease(task).unwrap());
     // One that died before it took the lock, or could not sign it, left no name.
-    assert_eq!(claim(&contexts, "b"), Some(task));
+    assert_eq!(
+        claim_at(&contexts, "b", 1, Timestamp::now(), Some(task)),
+        Some(task)
+    );
     std::fs::write(&lock, "").unwrap();
     assert!(!contexts.end_dead_lease(task).unwrap(), "it may be opening");
     let now = Timestamp::now() + SignedDuration::from_hours(1);
     let mut ended = std::process::Command::new("true").spawn().unwrap();
     let pid = ended.id();
     ended.wait().unwrap();
-    assert_eq!(claim_at(&contexts, "c", pid, now), Some(task));
+    assert_eq!(claim_at(&contexts, "c", pid, now, Some(task)), Some(task));
     {
         let held = std::fs::File::open(&lock).unwrap();
         held.lock().unwrap();

@@ -357,6 +357,18 @@ fn task_call(
     Ok(call)
 }
 
+/// Warns if the cost of a task is limited, but what the model costs is not known.
+fn warn_of_unknown_prices(config: &Config, call: &ModelCall, json: bool) {
+    let connection = &call.connection;
+    if config.work.max_cost.is_some() && connection.prices.is_none() {
+        let model = &connection.model;
+        let text = format!(
+            "the prices of the model `{model}` are not known, so work.max_cost has no effect; `prices` in the configuration of the model sets them"
+        );
+        CliError::usage(text).warn(json);
+    }
+}
+
 /// Requires a tool call in each reply, if that was requested.
 fn require_calls(args: &RunArgs, call: &mut ModelCall, json: bool) {
     if !args.require_calls {
@@ -392,6 +404,7 @@ fn carry_out(
     out: &mut Output,
 ) -> CliResult {
     let json = out.is_json();
+    warn_of_unknown_prices(config, &call, json);
     let OpenedTask { lease, mut writer } = opened;
     let metadata = Metadata::read(writer.log().dir())?;
     let mut source = SourceReport::open(config, writer.log(), task.id, json)?;

@@ -3,6 +3,7 @@
 mod live_run;
 mod task_tools;
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ use crate::error::{CliError, CliResult};
 use crate::fold_options::FoldOptions;
 use crate::manage::task_model;
 use crate::model_call::{CallArgs, ModelCall, TaskFacts};
-use crate::output::{Output, count, note, number, report_repairs};
+use crate::output::{Output, count, note, number, printable, report_repairs};
 use crate::source_report::{SourceReport, report_end};
 use crate::steps::short;
 use crate::task_lock::acquire;
@@ -450,15 +451,20 @@ fn carry_out(
     end.conclude(contexts, task.id, writer, &lease, task.mode)?;
     match task.mode {
         EndMode::Worker { .. } => Ok(()),
-        EndMode::Foreground => report(contexts, task.id, &end, error, out),
+        EndMode::Foreground => {
+            // A reply without a call is the summary, too.
+            let is_shown = matches!(&end, RunEnd::Completed { summary } if live.has_shown(summary));
+            report(contexts, task.id, &end, is_shown, error, out)
+        }
     }
 }
 
-/// Prints the task's end, and its usage.
+/// Prints the task's end, unless its text `is_shown` already, and its usage.
 fn report(
     contexts: &Contexts,
     id: Uuid,
     end: &RunEnd,
+    is_shown: bool,
     error: Option<RunError>,
     out: &mut Output,
 ) -> CliResult {
@@ -480,8 +486,13 @@ fn report(
             "cost": counters.cost as f64 / 1e6,
         }))?;
     } else {
-        if *end != RunEnd::Stopped && error.is_none() {
-            out.line(text)?;
+        if *end != RunEnd::Stopped && error.is_none() && !is_shown {
+            // A terminal would execute escape sequences; a pipe gets the text as it is, as that of replies.
+            if std::io::stdout().is_terminal() {
+                out.line(printable(text))?;
+            } else {
+                out.line(text)?;
+            }
         }
         out.finish()?;
         let cost = match counters.cost {

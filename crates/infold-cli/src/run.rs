@@ -3,6 +3,7 @@
 mod live_run;
 mod task_tools;
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,7 +11,9 @@ use clap::Args;
 use infold::Config;
 use infold::layers::task_situation;
 use infold::queue::enqueue;
-use infold_store::{Contexts, InEffect, Metadata, OpenError, Return, TaskError, Writer, host};
+use infold_store::{
+    Contexts, InEffect, Metadata, OpenError, QueueEntry, Return, Status, TaskError, Writer, host,
+};
 use infold_wire::Wire;
 use infold_wire::tools::{ToolChoice, write_tool_choice};
 use infold_work::{
@@ -28,7 +31,7 @@ use crate::error::{CliError, CliResult};
 use crate::fold_options::FoldOptions;
 use crate::manage::task_model;
 use crate::model_call::{CallArgs, ModelCall, TaskFacts};
-use crate::output::{Output, count, note, number, report_repairs};
+use crate::output::{Output, count, note, number, printable, report_repairs};
 use crate::source_report::{SourceReport, report_end};
 use crate::steps::short;
 use crate::task_lock::acquire;
@@ -56,8 +59,9 @@ pub struct RunArgs {
     /// Do not keep the files of the workspace
     #[arg(long)]
     pub no_checkpoints: bool,
-    /// The user it is done for
-    #[arg(long, env = "USER")]
+    /// The user it is done for [default: $USER]
+    // Not `env = "USER"`: a variable would conflict with `--resume` as the option does.
+    #[arg(long)]
     pub user: Option<String>,
     #[command(flatten)]
     pub provider: ProviderArg,
@@ -121,7 +125,8 @@ pub fn run(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Outpu
 /// Makes a task and carries it out.
 fn start(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Output) -> CliResult {
     let text = args.text.as_deref().unwrap_or_default();
-    let mut request = task_request(config, text, args.user.clone(), args.workspace.as_deref())?;
+    let user = args.user.clone().or_else(|| std::env::var("USER").ok());
+    let mut request = task_request(config, text, user, args.workspace.as_deref())?;
     let json = out.is_json();
     // The task is made once everything else has succeeded.
     let facts = TaskFacts::default();
@@ -154,7 +159,8 @@ fn start(contexts: &Contexts, config: &Config, args: &RunArgs, out: &mut Output)
         allows_commands: args.allow_commands,
         keeps_files: config.work.checkpoints() && !args.no_checkpoints,
     };
-    run_in_foreground(contexts, config, &task, call, out)
+    let opened = OpenedTask::open(contexts, config, &task, json);
+    run_in_foreground(contexts, config, &task, opened, call, out)
         .map_err(|error| error.about(&short(&id.to_string())).of(&id.to_string()))
 }
 
@@ -176,12 +182,10 @@ fn resume(
         OnSignal::CancelCall,
         out.is_json(),
     )?;
-    let host = host();
-    let owner = new_owner(&host);
-    let mut request = claim_request(&owner, &host, config.work.lease());
-    request.task = Some(id);
-    contexts.end_dead_lease(id)?;
-    let Some(claimed) = contexts.with_registry(|rows| rows.claim(&request))? else {
+    let owner = new_owner(&host());
+    let claimed = claim(contexts, config, id, &owner, out.is_json());
+    let claimed = claimed.map_err(|error| error.about(&name).of(&id.to_string()))?;
+    let Some((claimed, opened)) = claimed else {
         return Err(not_claimed(contexts, id)?.about(&name));
     };
     if args.allow_commands {
@@ -194,8 +198,39 @@ fn resume(
         allows_commands: args.allow_commands || claimed.allows_commands,
         keeps_files: config.work.checkpoints() && !args.no_checkpoints,
     };
-    run_in_foreground(contexts, config, &task, call, out)
+    run_in_foreground(contexts, config, &task, Ok(opened), call, out)
         .map_err(|error| error.about(&name).of(&id.to_string()))
+}
+
+/// Opens a task, and then claims it; `None` if another process has it, or it has ended.
+///
+/// The lock comes first: a process that is stopped has it longer than its lease, and keeps its row as it is.
+fn claim(
+    contexts: &Contexts,
+    config: &Config,
+    id: Uuid,
+    owner: &str,
+    json: bool,
+) -> CliResult<Option<(QueueEntry, OpenedTask)>> {
+    contexts.end_dead_lease(id)?;
+    let (row, entry) = (
+        contexts.row(id)?,
+        contexts.with_registry(|rows| rows.queue_entry(id))?,
+    );
+    let status = row.map(|row| row.status);
+    let is_leased = entry.is_some_and(|entry| entry.is_leased(Timestamp::now()));
+    if status.is_some_and(Status::is_end) || status == Some(Status::Running) && is_leased {
+        return Ok(None);
+    }
+    let (writer, repairs) = acquire(|| contexts.write(id))?;
+    report_repairs(json, &repairs);
+    let mut request = claim_request(owner, &host(), config.work.lease());
+    request.task = Some(id);
+    let claimed = contexts.with_registry(|rows| rows.claim(&request))?;
+    Ok(claimed.map(|claimed| {
+        let lease = LeaseKeeper::start(contexts, id, owner, config.work.lease());
+        (claimed, OpenedTask { lease, writer })
+    }))
 }
 
 /// Says why a task cannot be carried out now.
@@ -224,10 +259,10 @@ fn run_in_foreground(
     contexts: &Contexts,
     config: &Config,
     task: &LeasedTask,
+    opened: Result<OpenedTask, TaskError>,
     call: ModelCall,
     out: &mut Output,
 ) -> CliResult {
-    let opened = OpenedTask::open(contexts, config, task, out.is_json());
     let ran = opened
         .map_err(CliError::from)
         .and_then(|opened| carry_out(contexts, config, task, opened, call, out));
@@ -323,6 +358,18 @@ fn task_call(
     Ok(call)
 }
 
+/// Warns if the cost of a task is limited, but what the model costs is not known.
+fn warn_of_unknown_prices(config: &Config, call: &ModelCall, json: bool) {
+    let connection = &call.connection;
+    if config.work.max_cost.is_some() && connection.prices.is_none() {
+        let model = &connection.model;
+        let text = format!(
+            "the prices of the model `{model}` are not known, so work.max_cost has no effect; `prices` in the configuration of the model sets them"
+        );
+        CliError::usage(text).warn(json);
+    }
+}
+
 /// Requires a tool call in each reply, if that was requested.
 fn require_calls(args: &RunArgs, call: &mut ModelCall, json: bool) {
     if !args.require_calls {
@@ -358,6 +405,7 @@ fn carry_out(
     out: &mut Output,
 ) -> CliResult {
     let json = out.is_json();
+    warn_of_unknown_prices(config, &call, json);
     let OpenedTask { lease, mut writer } = opened;
     let metadata = Metadata::read(writer.log().dir())?;
     let mut source = SourceReport::open(config, writer.log(), task.id, json)?;
@@ -403,15 +451,20 @@ fn carry_out(
     end.conclude(contexts, task.id, writer, &lease, task.mode)?;
     match task.mode {
         EndMode::Worker { .. } => Ok(()),
-        EndMode::Foreground => report(contexts, task.id, &end, error, out),
+        EndMode::Foreground => {
+            // A reply without a call is the summary, too.
+            let is_shown = matches!(&end, RunEnd::Completed { summary } if live.has_shown(summary));
+            report(contexts, task.id, &end, is_shown, error, out)
+        }
     }
 }
 
-/// Prints the task's end, and its usage.
+/// Prints the task's end, unless its text `is_shown` already, and its usage.
 fn report(
     contexts: &Contexts,
     id: Uuid,
     end: &RunEnd,
+    is_shown: bool,
     error: Option<RunError>,
     out: &mut Output,
 ) -> CliResult {
@@ -433,8 +486,13 @@ fn report(
             "cost": counters.cost as f64 / 1e6,
         }))?;
     } else {
-        if *end != RunEnd::Stopped && error.is_none() {
-            out.line(text)?;
+        if *end != RunEnd::Stopped && error.is_none() && !is_shown {
+            // A terminal would execute escape sequences; a pipe gets the text as it is, as that of replies.
+            if std::io::stdout().is_terminal() {
+                out.line(printable(text))?;
+            } else {
+                out.line(text)?;
+            }
         }
         out.finish()?;
         let cost = match counters.cost {

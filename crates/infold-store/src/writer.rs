@@ -68,6 +68,8 @@ pub struct Writer {
     /// Whether it would be found again after a power cut.
     pub(crate) names_synced: NamesSynced,
     closed: bool,
+    /// Whether a file derived from events could not be updated.
+    is_derived_behind: bool,
     /// Whether a push is under way: derived files wait for its end.
     is_pushing: bool,
     /// A push that failed and could not be taken back yet.
@@ -123,6 +125,7 @@ impl Writer {
             current,
             durability,
             closed: false,
+            is_derived_behind: false,
             is_pushing: false,
             abandoned: None,
             is_unsure: false,
@@ -297,7 +300,8 @@ impl Writer {
     pub(crate) fn follow_events(&mut self, first: EventId) {
         for derived in Derived::ALL {
             // These files are derived: the next writer makes up for a failed update.
-            let _ = derived.follow_from(&self.log, first, self.current.written(derived));
+            let done = derived.follow_from(&self.log, first, self.current.written(derived));
+            self.is_derived_behind |= done.is_err();
         }
     }
 
@@ -382,7 +386,25 @@ impl Writer {
     /// Brings everything up to date for the last time; only the lock is still held.
     pub(crate) fn close(&mut self) -> Result<(), LogError> {
         self.closed = true;
+        self.settle_derived();
         self.sync()
+    }
+
+    /// Rewrites the files derived from events that could not be updated. If that is still not possible, the lock file
+    /// shows that the next writer has to, as after a crash.
+    fn settle_derived(&mut self) {
+        if !self.is_derived_behind {
+            return;
+        }
+        for derived in Derived::ALL {
+            if derived.is_current(&self.log).is_ok_and(|current| current) {
+                continue;
+            }
+            match derived.rewrite(&self.log) {
+                Ok(written) => *self.current.written(derived) = Some(written),
+                Err(_) => self.lock.in_order(false),
+            }
+        }
     }
 
     /// Appends an event and updates the files derived from it.
@@ -402,7 +424,8 @@ impl Writer {
         let line = self.enter(what, ts, self.durability != Durability::Never)?;
         // From here on all is derived: on a full disk it waits, and the step stands.
         for derived in Derived::ALL {
-            let _ = derived.follow(&self.log, &line, self.current.written(derived));
+            let done = derived.follow(&self.log, &line, self.current.written(derived));
+            self.is_derived_behind |= done.is_err();
         }
         if self.durability != Durability::Never && !self.is_pushing {
             self.follow();
@@ -463,7 +486,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         if !self.closed {
             // The next writer makes up for failed updates.
-            let _ = self.sync();
+            let _ = self.close();
         }
         if self.lock.check().is_ok() {
             let _ = self.log.renew_damaged_sidecars();

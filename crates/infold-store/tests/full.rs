@@ -177,6 +177,40 @@ fn a_writer_goes_on_when_there_is_space_again() {
 }
 
 #[test]
+fn a_file_that_could_not_be_derived_is_made_up_for() {
+    for is_free_before_the_end in [true, false] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let contexts = Contexts::new(dir.path(), Durability::Turn);
+        let id = contexts.create(Metadata::default()).expect("a task");
+        let (mut writer, _) = contexts.write(id).expect("a writer");
+        writer.tool(&record(1)).expect("a record");
+        // A directory in its place: nothing can be appended.
+        let tools = writer.log().dir().join("tools.jsonl");
+        fs::remove_file(&tools).expect("removed");
+        fs::create_dir(&tools).expect("a directory");
+        writer.tool(&record(2)).expect("the log has it");
+        if is_free_before_the_end {
+            fs::remove_dir(&tools).expect("removed");
+        }
+        contexts.settle(id, &writer).expect("counted");
+        drop(writer);
+        if !is_free_before_the_end {
+            fs::remove_dir(&tools).expect("removed");
+        }
+        let is_sound = || {
+            let registry = contexts.registry().expect("a registry");
+            let problems = contexts.verify(id, &registry).expect("a verdict");
+            assert!(problems.is_empty(), "{problems:?}");
+        };
+        is_sound();
+        drop(contexts.write(id).expect("a writer"));
+        is_sound();
+        let lines = fs::read_to_string(&tools).expect("the file");
+        assert_eq!(lines.lines().count(), 2);
+    }
+}
+
+#[test]
 fn a_task_closed_on_a_full_disk_opens_when_there_is_space_again() {
     let Some(disk) = Disk::mount("4m") else {
         println!("skipped: nothing can be mounted here");

@@ -31,17 +31,27 @@ fn new_task(text: &str) -> NewTask {
 }
 
 fn claim(contexts: &Contexts, owner: &str) -> Option<Uuid> {
-    let now = Timestamp::now();
+    claim_at(contexts, owner, 1, Timestamp::now(), None)
+}
+
+/// Claims a task for a process, at a time.
+fn claim_at(
+    contexts: &Contexts,
+    owner: &str,
+    process_id: u32,
+    now: Timestamp,
+    task: Option<Uuid>,
+) -> Option<Uuid> {
     let request = ClaimRequest {
         lease: Lease {
             owner: owner.to_owned(),
             until: now + SignedDuration::from_secs(60),
         },
-        process_id: 1,
+        process_id,
         hostname: infold_store::host(),
         now,
         per_user: None,
-        task: None,
+        task,
     };
     let entry = contexts.with_registry(|rows| rows.claim(&request));
     let entry = entry.expect("a registry");
@@ -248,6 +258,27 @@ fn the_lease_of_a_process_that_died_is_ended_and_no_other() {
         let held = std::fs::File::open(&lock).unwrap();
         held.lock().unwrap();
         assert!(!contexts.end_dead_lease(task).unwrap(), "it lives");
+    }
+    assert!(contexts.end_dead_lease(task).unwrap());
+    // One that died before it took the lock, or could not sign it, left no name.
+    assert_eq!(
+        claim_at(&contexts, "b", 1, Timestamp::now(), Some(task)),
+        Some(task)
+    );
+    std::fs::write(&lock, "").unwrap();
+    assert!(!contexts.end_dead_lease(task).unwrap(), "it may be opening");
+    let now = Timestamp::now() + SignedDuration::from_hours(1);
+    let mut ended = std::process::Command::new("true").spawn().unwrap();
+    let pid = ended.id();
+    ended.wait().unwrap();
+    assert_eq!(claim_at(&contexts, "c", pid, now, Some(task)), Some(task));
+    {
+        let held = std::fs::File::open(&lock).unwrap();
+        held.lock().unwrap();
+        assert!(
+            !contexts.end_dead_lease(task).unwrap(),
+            "the lock is held by some process"
+        );
     }
     assert!(contexts.end_dead_lease(task).unwrap());
     // A task without a worker is cancelled at once, because no worker would answer the request.

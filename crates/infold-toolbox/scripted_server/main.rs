@@ -46,6 +46,7 @@ fn main() {
         is_only_modern: has("only-modern"),
         pages_for_ever: has("endless-pages"),
         bad_list: has("bad-list"),
+        has_bad_tool: has("bad-tool"),
         garbage: has("garbage"),
     };
     for line in stdin().lock().lines() {
@@ -68,6 +69,7 @@ struct Server {
     is_only_modern: bool,
     pages_for_ever: bool,
     bad_list: bool,
+    has_bad_tool: bool,
     garbage: bool,
 }
 
@@ -118,12 +120,28 @@ impl Server {
         if self.bad_list {
             return json!({"tools": [{"nome": 7}]});
         }
+        if self.has_bad_tool {
+            let good = json!({"name": "echo", "inputSchema": {"type": "object"}});
+            return json!({"tools": [{"nome": 7}, good, {"name": "x", "inputSchema": 1}]});
+        }
         if self.pages_for_ever {
             return json!({"tools": [], "nextCursor": "again"});
         }
         let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
         let names = [
-            "echo", "fail", "env", "pid", "spawn", "die", "sleep", "hang", "big", "grow", "mixed",
+            "echo",
+            "fail",
+            "env",
+            "pid",
+            "spawn",
+            "die",
+            "sleep",
+            "hang",
+            "big",
+            "grow",
+            "mixed",
+            "misanswer",
+            "miscontent",
         ];
         let more = (0..self.tools).map(|tool| format!("tool{tool}"));
         let twice = self.has_duplicate.then(|| "echo".to_owned());
@@ -155,6 +173,8 @@ impl Server {
                 let child = std::process::Command::new("sleep").arg("600").spawn();
                 text(child.expect("a process").id().to_string())
             }
+            "misanswer" => json!(5),
+            "miscontent" => json!({"content": [{"type": "text"}]}),
             "die" => {
                 eprintln!("out of memory");
                 std::process::exit(9);

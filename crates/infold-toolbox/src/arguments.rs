@@ -58,12 +58,12 @@ impl CallArguments {
         }
     }
 
-    /// Returns a whole number from 1. Some models write numbers as texts.
+    /// Returns a whole number from 1. Some models write numbers as texts, or with a fraction of zero.
     pub fn count(&self, name: &str) -> Result<Option<u64>, CallProblem> {
         let number = match self.0.get(name) {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::String(text)) => text.trim().parse().ok(),
-            Some(value) => value.as_u64(),
+            Some(value) => value.as_u64().or_else(|| whole_number(value)),
         };
         match number {
             Some(number @ 1..) => Ok(Some(number)),
@@ -85,6 +85,15 @@ impl CallArguments {
             ))),
         }
     }
+}
+
+/// Returns the number of a value such as `2.0`, which JSON does not tell from `2`.
+fn whole_number(value: &Value) -> Option<u64> {
+    /// Above it a float does not tell whole numbers apart.
+    const MAX_EXACT: f64 = (1_u64 << 53) as f64;
+    let number = value.as_f64()?;
+    let is_whole = number.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&number);
+    is_whole.then_some(number as u64)
 }
 
 #[cfg(test)]
@@ -133,6 +142,11 @@ mod tests {
     fn numbers_and_flags_may_be_texts() {
         let arguments = CallArguments::parse(r#"{"limit":"12","all":"true","none":null}"#).unwrap();
         assert_eq!(arguments.count("limit"), Ok(Some(12)));
+        let floats = CallArguments::parse(r#"{"a":3.0,"b":1.5,"c":-1.0,"d":1e300}"#).unwrap();
+        assert_eq!(floats.count("a"), Ok(Some(3)));
+        for name in ["b", "c", "d"] {
+            assert!(floats.count(name).is_err(), "{name}");
+        }
         assert_eq!(arguments.flag("all"), Ok(true));
         assert_eq!(arguments.optional_text("none"), Ok(None));
     }

@@ -162,7 +162,11 @@ impl CallRunner<'_> {
                     );
                     Some(text)
                 } else {
-                    self.refusal(call)
+                    let refusal = self.refusal(call);
+                    refusal.map(|told| match repeats {
+                        WARN_AFTER_REPEATS.. => format!("{told}\n\n{}", repeats::warning(repeats)),
+                        _ => told,
+                    })
                 };
                 let Some(told) = refusal else {
                     return Ok(CallPlan::Run);
@@ -358,6 +362,8 @@ mod tests {
             let fits = shorten_to_fit(Err(text), 1000).unwrap_err();
             assert!(quote(&fits).len() <= 1000, "{}", fits.len());
             assert!(fits.contains("it was too long to be kept"));
+            // The note to the model in place of a hidden part of it must not say that nothing is lost.
+            assert!(infold_wire::stand_in::left_out_bytes(&fits) > 0, "{fits}");
         }
     }
 }

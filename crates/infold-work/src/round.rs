@@ -94,6 +94,12 @@ impl LastRound {
         pending.cloned().collect()
     }
 
+    /// Returns whether the round is a reply without text and without a call.
+    pub fn is_silent(&self, log: &Log) -> Result<bool, LogError> {
+        let is_reply = self.role == Role::Assistant && self.calls.is_empty();
+        Ok(is_reply && words(log, self.first)?.trim().is_empty())
+    }
+
     /// Returns how the model ended its work, if this round is its end.
     pub fn finish(&self, log: &Log) -> Result<Option<Finish>, LogError> {
         if self.calls.iter().any(|call| !call.has_result) {

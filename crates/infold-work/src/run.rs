@@ -162,6 +162,13 @@ const RESULT_WINDOW_DIVISOR: u64 = 8;
 /// A tool result is shown with at most this many tokens, however large the window is.
 const MAX_RESULT_TOKENS: u64 = 10_000;
 
+/// The message to the model when its reply had neither text nor a call.
+const SAID_NOTHING: &str = "Your reply was empty, so nothing was done. Go on with a call of a tool; call `done` when the task is done or cannot be done.";
+/// After so many empty replies in a row the task is paused.
+const MAX_EMPTY_REPLIES: u32 = 3;
+/// The message to the model when its reply was withheld.
+const DECLINED: &str = "Your last reply was withheld by the provider, or declined. Go on with the task in another way, or call `done` and say that it cannot be done.";
+
 /// The message to the model when its reply reached its limit of tokens.
 const CUT_OFF: &str = "Your reply was cut off at its limit of tokens. Go on, in smaller steps.";
 
@@ -194,6 +201,7 @@ impl TaskRun<'_> {
         let started = row.and_then(|row| row.started_at);
         let started = started.unwrap_or_else(Timestamp::now);
         let mut shown: Option<ToolsShownLine> = None;
+        let mut empty_replies = 0;
         let mut state = (None, Vec::new());
         self.tools.offer(self.writer.log(), self.model.frame.wire)?;
         self.checkpoint(CheckpointNote::Start, listener);
@@ -206,6 +214,19 @@ impl TaskRun<'_> {
                 let nothing = TurnError::Nothing("the task has no messages yet");
                 return Err(nothing.into());
             };
+            if round.is_silent(self.writer.log())? {
+                empty_replies += 1;
+                if empty_replies == MAX_EMPTY_REPLIES {
+                    let reason =
+                        format!("the model said nothing {MAX_EMPTY_REPLIES} times in a row");
+                    return Ok(RunEnd::Paused { reason });
+                }
+                self.tell(SAID_NOTHING)?;
+                continue;
+            }
+            if !round.calls.is_empty() {
+                empty_replies = 0;
+            }
             if !round.pending().is_empty() {
                 if let Some(reason) = self.run_calls(&round, listener)? {
                     return Ok(RunEnd::Paused { reason });
@@ -219,7 +240,9 @@ impl TaskRun<'_> {
             if let Some(reason) = self.limits.reached(&used, started, Timestamp::now()) {
                 return Ok(RunEnd::Paused { reason });
             }
-            self.ask(&mut shown, listener)?;
+            if let Some(reason) = self.ask(&mut shown, listener)? {
+                return Ok(RunEnd::Paused { reason });
+            }
         }
     }
 
@@ -298,12 +321,19 @@ impl TaskRun<'_> {
         }
     }
 
-    /// Asks the model, and records its reply.
+    /// Appends a message for the model.
+    fn tell(&mut self, text: &str) -> Result<(), RunError> {
+        let message = render_text(self.model.frame.wire, Role::User, text);
+        self.writer.append(&[message])?;
+        Ok(())
+    }
+
+    /// Asks the model, and records its reply; returns why the task is to be paused, if so.
     fn ask(
         &mut self,
         shown: &mut Option<ToolsShownLine>,
         listener: RunListener<'_>,
-    ) -> Result<(), RunError> {
+    ) -> Result<Option<String>, RunError> {
         let offered = self.tools.offer(self.writer.log(), self.model.frame.wire)?;
         for problem in &offered.problems {
             listener(RunEvent::ServerProblem {
@@ -337,16 +367,23 @@ impl TaskRun<'_> {
         let reply = context.turn(&mut |event| listener(RunEvent::Turn(event)))?;
         self.model.setup.aim.factor = reply.factor;
         listener(RunEvent::Replied(&reply));
-        let is_cut = reply.stop == StopReason::Length;
+        let stop = reply.stop.clone();
         drop(reply);
         let round = LastRound::read(self.writer.log())?;
-        // A reply that was cut off and has no calls would end the task. The message makes the model continue.
-        if is_cut && round.is_some_and(|round| round.calls.is_empty()) {
-            let wire = self.model.frame.wire;
-            self.writer
-                .append(&[render_text(wire, Role::User, CUT_OFF)])?;
+        let has_calls = round.is_some_and(|round| !round.calls.is_empty());
+        // A reply that was cut off or withheld and has no calls would end the task. The message makes the model continue.
+        let mut pause_reason = None;
+        match stop {
+            StopReason::Length if !has_calls => self.tell(CUT_OFF)?,
+            StopReason::Declined if !has_calls => {
+                self.tell(DECLINED)?;
+                let reason = "the provider withheld the reply, or the model declined";
+                pause_reason = Some(reason.to_owned());
+            }
+            _ => {}
         }
-        self.record_progress()
+        self.record_progress()?;
+        Ok(pause_reason)
     }
 
     /// Updates the counters of the registry, and resets the count of attempts: the task has made progress.

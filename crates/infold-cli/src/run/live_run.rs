@@ -11,6 +11,8 @@ use crate::output::{bytes, note, number, one_line};
 pub struct LiveRun {
     json: bool,
     reply: LiveReply,
+    /// The text of the last reply.
+    last_text: String,
     /// The number of replies so far.
     steps: u64,
     /// The plan that was shown last.
@@ -30,6 +32,7 @@ impl LiveRun {
         LiveRun {
             json,
             reply: LiveReply::new(json),
+            last_text: String::new(),
             steps: 0,
             plan: Vec::new(),
             problems: Vec::new(),
@@ -46,7 +49,8 @@ impl LiveRun {
                 self.reply.print();
                 let usage = reply.usage.as_ref();
                 let speed = self.reply.finish(usage.map(|usage| usage.output));
-                self.reply = LiveReply::new(self.json);
+                let shown = std::mem::replace(&mut self.reply, LiveReply::new(self.json));
+                self.last_text = shown.text;
                 self.steps += 1;
                 let mut parts = vec![format!("step {}", self.steps)];
                 if let Some(usage) = usage {
@@ -115,6 +119,11 @@ impl LiveRun {
             CallOutcome::Interrupted => "was interrupted; the model is told".to_owned(),
         };
         note(self.json, one_line(&format!("{name}: {text}")));
+    }
+
+    /// Returns whether a text was shown as that of the last reply.
+    pub fn has_shown(&self, text: &str) -> bool {
+        !text.trim().is_empty() && self.last_text.trim() == text.trim()
     }
 
     /// Ends the output. Returns the last error of standard output, if there was one.

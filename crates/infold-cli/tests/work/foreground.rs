@@ -1,7 +1,7 @@
 //! `infold run`: one task, live.
 
 use infold_store::{Status, What};
-use infold_testkit::{Script, Server};
+use infold_testkit::{Script, Server, Step};
 use serde_json::{Value, json};
 
 use crate::{call, calls, contexts, done, events, home, results, rows};
@@ -232,6 +232,61 @@ fn a_failed_task_says_so_and_a_limit_sets_it_aside() {
     assert_eq!(
         row.error_message.as_deref(),
         Some("stopped after 3 steps (work.max_steps)")
+    );
+}
+
+#[test]
+fn a_reply_without_a_call_is_printed_once() {
+    let server = Server::start(Script::steps([
+        call("list", json!({})),
+        Step::say("all is \u{1b}[31mwell"),
+    ]));
+    let home = home(&server, "");
+    let ran = home.run("run 'look' --workspace work", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    assert_eq!(
+        String::from_utf8_lossy(&ran.stdout),
+        "all is \u{1b}[31mwell\n"
+    );
+}
+
+#[test]
+fn a_terminal_gets_no_escape_sequences_of_the_model() {
+    let server = Server::start(Script::decide(|_| done("all is \u{1b}[31mwell")));
+    let home = home(&server, "");
+    let program = env!("CARGO_BIN_EXE_infold");
+    let contexts = home.contexts();
+    let line = format!(
+        "{program} --contexts {} run look --workspace work",
+        contexts.display()
+    );
+    let ran = std::process::Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(home.path())
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", home.path())
+        .env("NO_COLOR", "1")
+        .env("INFOLD_CONFIG", "config.yaml")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("util-linux has it");
+    let shown = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(shown.contains("all is \u{fffd}[31mwell"), "{shown}");
+    assert!(!shown.contains("\u{1b}[31m"), "{shown}");
+}
+
+#[test]
+fn a_limit_of_cost_that_cannot_be_applied_is_told_of_once() {
+    let server = Server::start(Script::steps([call("list", json!({})), done("ok")]));
+    let home = home(&server, ", max_cost: 1");
+    let ran = home.run("run 'look' --workspace work", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(
+        told.matches("work.max_cost has no effect").count(),
+        1,
+        "{told}"
     );
 }
 

@@ -34,10 +34,61 @@ fn a_task_whose_process_was_killed_goes_on_at_once() {
     run.kill().unwrap();
     run.wait().unwrap();
     gate.open();
-    let ran = home.run("run --resume T1", b"");
-    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    // A user who is named in the environment is no option of the command.
+    let mut command = home.command("run --resume T1");
+    let ran = command.env("USER", "ada").output().unwrap();
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
     assert_eq!(rows(&home)[0].status, Status::Completed);
     assert_eq!(home.run("verify", b"").code, 0);
+    let ran = home.run("run --resume T1 --user ada", b"");
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("cannot be used with"));
+}
+
+#[test]
+fn a_task_is_done_for_the_user_of_the_environment() {
+    let server = Server::start(Script::decide(|_| done("ok")));
+    let home = home(&server, "");
+    let run = |options: &str| {
+        let mut command = home.command(&format!("run look --workspace work {options}"));
+        let ran = command.env("USER", "ada").output().unwrap();
+        assert!(ran.status.success());
+    };
+    run("");
+    run("--user bea");
+    let users: Vec<_> = rows(&home).into_iter().map(|row| row.user).collect();
+    assert_eq!(users, [Some("ada".to_owned()), Some("bea".to_owned())]);
+}
+
+#[test]
+fn a_task_that_a_stopped_process_has_is_left_as_it_is() {
+    let gate = Gate::closed();
+    let first = call("list", json!({})).gated(1, &gate);
+    let server = Server::start(Script::steps([first]).otherwise(|_| done("ok")));
+    let home = home(&server, ", lease_seconds: 1");
+    let mut command = home.command("run 'look around' --workspace work");
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = command.spawn().unwrap();
+    wait_until("the model is asked", || server.last_call().is_some());
+    home.meet(&rows(&home)[0].uuid.to_string());
+    signal(run.id(), Signal::STOP);
+    // The lease has expired when the lock is what keeps the task.
+    let mut ran = home.run("run --resume T1", b"");
+    wait_until("the lease expires", || {
+        ran = home.run("run --resume T1", b"");
+        ran.code != 2
+    });
+    assert_eq!(ran.code, 3, "{}", home.transcript(&ran));
+    let row = rows(&home).remove(0);
+    assert_eq!((row.status, row.error_message), (Status::Running, None));
+    assert_eq!(row.process_id, Some(run.id()));
+    signal(run.id(), Signal::CONT);
+    gate.open();
+    assert!(run.wait().unwrap().success());
+    assert_eq!(rows(&home)[0].status, Status::Completed);
 }
 
 #[test]

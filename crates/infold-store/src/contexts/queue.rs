@@ -5,6 +5,8 @@ use std::path::Path;
 use infold_log::EventId;
 use infold_wire::secrets;
 use jiff::Timestamp;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use uuid::Uuid;
 
 use super::activity::title;
@@ -186,7 +188,8 @@ impl Contexts {
     /// Ends the lease on a task whose process died on this machine; returns whether it did.
     ///
     /// The process that carries a task out has its lock and signed it. The system released the lock with the process,
-    /// and the name is left only by one that did not close the task: that is proof, which a process id alone is not.
+    /// and the name is left only by one that did not close the task: that is proof. A process that died before it took
+    /// the lock, or that could not sign it on a full disk, left no name; then its id tells, if no process has it now.
     pub fn end_dead_lease(&self, id: Uuid) -> Result<bool, TaskError> {
         let now = Timestamp::now();
         let (row, entry) =
@@ -195,14 +198,16 @@ impl Contexts {
         let (Some(row), Some(lease)) = (row, entry.and_then(|entry| entry.lease)) else {
             return Ok(false);
         };
-        let left = self.place(id).and_then(|dir| lock::left_by(&dir));
-        let is_dead = left.is_some_and(|left| {
-            row.status == Status::Running
-                && row.process_id == Some(left.pid)
-                && row.hostname.as_ref() == Some(&left.host)
-                && left.host == lock::host()
-        });
-        if !is_dead {
+        let is_here = row.hostname.is_some_and(|host| host == lock::host());
+        let dir = self
+            .place(id)
+            .filter(|_| is_here && row.status == Status::Running);
+        let (Some(dir), Some(pid)) = (dir, row.process_id) else {
+            return Ok(false);
+        };
+        let left = lock::left_by(&dir);
+        let is_left = left.is_some_and(|left| left.pid == pid && left.host == lock::host());
+        if !is_left && (lock::is_held(&dir) || !is_gone(pid)) {
             return Ok(false);
         }
         self.opened()?.with(|rows| rows.end_lease(id, &lease.owner))
@@ -244,6 +249,12 @@ impl Contexts {
         let redacted = self.redacts.then(|| secrets::text_without_secrets(reason));
         redacted.flatten().unwrap_or_else(|| reason.to_owned())
     }
+}
+
+/// Returns whether no process of this machine has this id.
+fn is_gone(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.map(test_kill_process) == Some(Err(Errno::SRCH))
 }
 
 impl QueueEntry {

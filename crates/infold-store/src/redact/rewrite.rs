@@ -6,7 +6,7 @@ use std::path::Path;
 use infold_log::Seq;
 use infold_wire::redact::{redact_json, redact_matches, redact_message};
 use infold_wire::stand_in::{is_window_marker, mask_text, summary_heading_start};
-use infold_wire::{Json, Message, digest, render_stub, tokens};
+use infold_wire::{Json, Message, digest, part_text, render_stub, tokens};
 
 use super::forms::{FormCollector, KnownTexts};
 use super::pieces::Pieces;
@@ -447,7 +447,7 @@ impl<'a> Rewrite<'a> {
             })?;
             let hidden = tokens::part(&message, &part.range);
             // A stub may hold a piece of a match, cut where nothing would find it.
-            let stub = mask_text(mask.seq, hidden, None);
+            let stub = mask_text(mask.seq, hidden, &part_text(&message, &part), None);
             mask.original_tokens = hidden;
             mask.tokens = tokens::count(tokens::Encoding::O200k, &stub);
             mask.stub = render_stub(&message, &part, &stub);

@@ -132,26 +132,38 @@ impl Registry {
         entry: NewEntry<'_>,
         publish: impl Fn() -> Result<(), E>,
     ) -> Result<Result<Entered, E>, RegistryError> {
-        self.run(|db| {
+        // The entry is stored before the directory becomes visible: a crash after that must not lose that commands are
+        // allowed, which stands here alone. An entry without a row has no effect.
+        let known = self.write(|db| {
+            let known = same_task(db, row)?;
+            if known.is_none() {
+                add_entry(db, row.uuid, entry)?;
+            }
+            Ok(known)
+        })?;
+        if let Some(known) = known {
+            return Ok(Ok(Entered::Known(known)));
+        }
+        let entered = self.run(|db| {
             let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
             if let Some(known) = same_task(&whole, row)? {
                 return Ok(Ok(Entered::Known(known)));
             }
             row::insert(&whole, row)?;
-            let sql = "INSERT INTO queue (uuid, priority, lease_owner, lease_until, commands)
-                       VALUES (?1, ?2, ?3, ?4, ?5)";
-            let owner = entry.lease.map(|lease| &lease.owner);
-            let until = entry.lease.map(|lease| instant(lease.until));
-            let commands = entry.allows_commands;
-            let values = params![key(row.uuid), entry.priority, owner, until, commands];
-            whole.execute(sql, values)?;
+            // Another process may have stored an entry of the same id meanwhile.
+            add_entry(&whole, row.uuid, entry)?;
             if let Err(error) = publish() {
-                // Dropping the transaction takes the rows back.
+                // Dropping the transaction takes the row back.
                 return Ok(Err(error));
             }
             whole.commit()?;
             Ok(Ok(Entered::New))
-        })
+        });
+        if !matches!(entered, Ok(Ok(Entered::New))) {
+            // The first error is the one to report.
+            let _ = self.write(|db| remove_orphan(db, row.uuid));
+        }
+        entered
     }
 
     /// Queues a task that is known already; returns whether there is such a task.
@@ -333,6 +345,29 @@ pub(super) fn remove(db: &Connection, uuid: Uuid) -> rusqlite::Result<()> {
     db.prepare_cached("DELETE FROM queue WHERE uuid = ?1")?
         .execute([key(uuid)])
         .map(drop)
+}
+
+/// Stores the entry of a new task. One that a crash left must not decide about it.
+fn add_entry(db: &Connection, uuid: Uuid, entry: NewEntry<'_>) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO queue (uuid, priority, lease_owner, lease_until, commands)
+               VALUES (?1, ?2, ?3, ?4, ?5)";
+    let owner = entry.lease.map(|lease| &lease.owner);
+    let until = entry.lease.map(|lease| instant(lease.until));
+    let values = params![
+        key(uuid),
+        entry.priority,
+        owner,
+        until,
+        entry.allows_commands
+    ];
+    db.execute(sql, values).map(drop)
+}
+
+/// Removes the entry of a task that was not made.
+fn remove_orphan(db: &Connection, uuid: Uuid) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM queue
+               WHERE uuid = ?1 AND NOT EXISTS (SELECT 1 FROM tasks WHERE uuid = ?1)";
+    db.execute(sql, [key(uuid)]).map(drop)
 }
 
 /// Finds the task with the same id, or the unfinished one for the same item of the same source.

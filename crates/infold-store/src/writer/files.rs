@@ -83,7 +83,8 @@ impl Writer {
     fn follow_lines(&mut self, lines: &[EventLine]) {
         for line in lines {
             for derived in Derived::ALL {
-                let _ = derived.follow(&self.log, line, self.current.written(derived));
+                let done = derived.follow(&self.log, line, self.current.written(derived));
+                self.is_derived_behind |= done.is_err();
             }
         }
         if self.durability != Durability::Never && !self.is_pushing {

@@ -41,6 +41,14 @@ impl Trigger {
     }
 }
 
+/// Returns the text of a tool result; nothing of a part of another kind.
+fn result_text(message: &Message<'_>, part: &Part) -> String {
+    match part.kind {
+        PartKind::Result => part_text(message, part),
+        PartKind::Image | PartKind::Other => String::new(),
+    }
+}
+
 impl Writer {
     /// Folds the rounds of a span behind a summary.
     pub fn condense(&mut self, asked: Span, text: &str) -> Result<(EventId, Cover), StepError> {
@@ -64,7 +72,9 @@ impl Writer {
 
     /// Shows a part of a message, a tool result or an image, as a stub.
     pub fn mask(&mut self, seq: Seq, part: u32) -> Result<EventId, StepError> {
-        self.mask_as(seq, part, |_, _, hidden| mask_text(seq, hidden, None))
+        self.mask_as(seq, part, |message, found, hidden| {
+            mask_text(seq, hidden, &result_text(message, found), None)
+        })
     }
 
     /// Shows a tool result as a stub that also contains the output of `about` for its text.
@@ -76,11 +86,12 @@ impl Writer {
     ) -> Result<EventId, StepError> {
         let tool = self.recall_tool.clone();
         self.mask_as(seq, part, |message, found, hidden| {
+            let text = result_text(message, found);
             let about = match found.kind {
-                PartKind::Result => about(&part_text(message, found)),
+                PartKind::Result => about(&text),
                 PartKind::Image | PartKind::Other => String::new(),
             };
-            mask_text(seq, hidden, tool.as_deref()) + &about
+            mask_text(seq, hidden, &text, tool.as_deref()) + &about
         })
     }
 
@@ -89,7 +100,13 @@ impl Writer {
         let tool = self.recall_tool.clone();
         self.mask_as(seq, part, |message, found, hidden| {
             let left = hidden.saturating_sub(keep);
-            let between = clip_text(seq, hidden, left, tool.as_deref());
+            let between = clip_text(
+                seq,
+                hidden,
+                left,
+                &result_text(message, found),
+                tool.as_deref(),
+            );
             clip_result(message, found, keep, &between)
         })
     }

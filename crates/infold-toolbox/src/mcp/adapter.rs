@@ -11,8 +11,9 @@ use ::http::HeaderMap;
 use infold_provider::HttpAddress;
 use rmcp::ClientHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientConfig, ClientRequest, ContentBlock,
-    Implementation, PaginatedRequestParams, PingRequest, ProtocolVersion, ResourceContents,
+    CallToolRequestParams, CallToolResult, ClientConfig, ClientRequest, ContentBlock, CustomResult,
+    Implementation, ListToolsRequest, ListToolsResult, PaginatedRequestParams, PingRequest,
+    ProtocolVersion, ResourceContents, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, NotificationContext,
@@ -42,6 +43,8 @@ pub struct ListedTools {
     pub tools: Vec<ServerTool>,
     /// Whether the server has more tools than were requested.
     pub has_more: bool,
+    /// The number of descriptions that are no tools.
+    pub malformed: usize,
 }
 
 /// The output of a call.
@@ -82,6 +85,8 @@ impl HandshakeError {
 pub enum RequestError {
     /// The server answered with an error.
     Answered(String),
+    /// The server answered with something that is no result of the request.
+    Unreadable(String),
     /// The connection is gone.
     Lost(String),
 }
@@ -190,12 +195,12 @@ impl McpConnection {
     /// Lists the tools of the server, at most `max_tools`.
     pub async fn list_tools(&self, max_tools: usize) -> Result<ListedTools, RequestError> {
         let mut tools = Vec::new();
-        let mut cursor = None;
+        let (mut cursor, mut malformed) = (None, 0);
         // A server may give new cursors for ever, with nothing on the pages.
         for _ in 0..=max_tools {
             let params = PaginatedRequestParams::default().with_cursor(cursor.take());
-            let page = self.0.peer().list_tools(Some(params)).await;
-            let page = page.map_err(request_error)?;
+            let (page, count) = self.list_page(params).await?;
+            malformed += count;
             tools.extend(page.tools.into_iter().map(server_tool));
             cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
             if cursor.is_none() || tools.len() > max_tools {
@@ -204,7 +209,43 @@ impl McpConnection {
         }
         let has_more = cursor.is_some() || tools.len() > max_tools;
         tools.truncate(max_tools);
-        Ok(ListedTools { tools, has_more })
+        Ok(ListedTools {
+            tools,
+            has_more,
+            malformed,
+        })
+    }
+
+    /// Requests a page of the list; returns also how many descriptions on it are no tools. These hide no others.
+    async fn list_page(
+        &self,
+        params: PaginatedRequestParams,
+    ) -> Result<(ListToolsResult, usize), RequestError> {
+        let peer = self.0.peer();
+        match peer.list_tools(Some(params.clone())).await {
+            Ok(page) => return Ok((page, 0)),
+            Err(ServiceError::UnexpectedResponse) => {}
+            Err(error) => return Err(request_error(error)),
+        }
+        // The page as a whole is not what the protocol requires: it is requested once more, and its tools read one by one.
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+        let page = peer.send_request(request).await.map_err(request_error)?;
+        let unreadable = || request_error(ServiceError::UnexpectedResponse);
+        let ServerResult::CustomResult(CustomResult(page)) = page else {
+            return Err(unreadable());
+        };
+        let listed = page["tools"].as_array().ok_or_else(unreadable)?;
+        let tools = listed
+            .iter()
+            .map(|tool| serde_json::from_value(tool.clone()));
+        let tools: Vec<_> = tools.flatten().collect();
+        if tools.is_empty() {
+            return Err(unreadable());
+        }
+        let malformed = listed.len() - tools.len();
+        let mut read = ListToolsResult::with_all_items(tools);
+        read.next_cursor = page["nextCursor"].as_str().map(str::to_owned);
+        Ok((read, malformed))
     }
 
     /// Calls a tool. Dropping the future sends a cancellation to the server.
@@ -261,7 +302,7 @@ fn request_error(error: ServiceError) -> RequestError {
         ServiceError::McpError(error) => RequestError::Answered(error.message.into_owned()),
         ServiceError::TransportSend(error) => RequestError::Lost(error.error.to_string()),
         ServiceError::TransportClosed => RequestError::Lost("the connection ended".to_owned()),
-        error => RequestError::Answered(error.to_string()),
+        error => RequestError::Unreadable(error.to_string()),
     }
 }
 

@@ -52,6 +52,7 @@ impl ServerProcess {
             .split_first()
             .ok_or_else(|| io::Error::other("the command is empty"))?;
         let group = ProcessGroup::new()?;
+        let (mark_name, mark) = group.mark();
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -62,6 +63,7 @@ impl ServerProcess {
                     .iter()
                     .map(|(name, value)| (name, value)),
             )
+            .env(mark_name, mark)
             .process_group(group.id())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

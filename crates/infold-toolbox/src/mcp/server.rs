@@ -152,7 +152,7 @@ impl ServerHandle {
         let request = running.connection.list_tools(self.max_tools);
         let listed = match timeout(self.timeout, request).await {
             Ok(Ok(listed)) => listed,
-            Ok(Err(RequestError::Answered(text))) => {
+            Ok(Err(RequestError::Answered(text) | RequestError::Unreadable(text))) => {
                 return Err(format!("it does not list its tools: {text}"));
             }
             Ok(Err(RequestError::Lost(text))) => {
@@ -168,12 +168,20 @@ impl ServerHandle {
             }
         };
         running.is_listed.store(true, Ordering::Relaxed);
-        let problem = listed.has_more.then(|| {
+        let more = listed.has_more.then(|| {
             format!(
                 "it has more than {} tools; the rest is not offered",
                 self.max_tools
             )
         });
+        let malformed = (listed.malformed > 0).then(|| {
+            let count = listed.malformed;
+            format!(
+                "{count} of its tools are not described as the protocol requires, and not offered"
+            )
+        });
+        let problems: Vec<String> = more.into_iter().chain(malformed).collect();
+        let problem = (!problems.is_empty()).then(|| problems.join("; "));
         Ok(ToolListing {
             tools: listed.tools,
             problem,
@@ -205,6 +213,12 @@ impl ServerHandle {
                 self.state.lock().await.restarts.worked();
                 Err(CallProblem::new(format!(
                     "the MCP server `{name}` refused the call: {text}"
+                )))
+            }
+            Ok(Err(RequestError::Unreadable(text))) => {
+                self.state.lock().await.restarts.worked();
+                Err(CallProblem::new(format!(
+                    "the MCP server `{name}` answered, but not with a result that can be read ({text}). The call may have had an effect"
                 )))
             }
             Ok(Err(RequestError::Lost(text))) => {

@@ -100,6 +100,7 @@ impl RunningCommand {
         // Use one pipe for both, so that output and errors keep their order.
         let (reader, writer) = io::pipe()?;
         let group = ProcessGroup::new()?;
+        let (mark_name, mark) = group.mark();
         let child = Command::new("/bin/sh")
             .arg("-c")
             .arg(command)
@@ -111,6 +112,7 @@ impl RunningCommand {
                     .iter()
                     .map(|(name, value)| (name, value)),
             )
+            .env(mark_name, mark)
             .process_group(group.id())
             .stdin(Stdio::null())
             .stdout(writer.try_clone()?)

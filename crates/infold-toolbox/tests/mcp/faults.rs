@@ -24,6 +24,17 @@ async fn a_tool_that_fails_is_a_result() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_no_result_says_that_the_call_may_have_had_an_effect() {
+    let fixture = Fixture::new(&[]);
+    for tool in ["misanswer", "miscontent"] {
+        let told = fixture.fails(tool, "").await;
+        assert!(told.contains("may have had an effect"), "{tool}: {told}");
+        assert!(!told.contains("refused"), "{tool}: {told}");
+    }
+    assert_eq!(fixture.works("echo", "x").await, "x");
+}
+
+#[tokio::test]
 async fn garbage_on_the_output_is_passed_over() {
     let fixture = Fixture::new(&["garbage"]);
     assert_eq!(fixture.works("echo", "x").await, "x");
@@ -188,6 +199,14 @@ async fn a_list_that_is_broken_or_endless_is_a_problem() {
         let problem = fixture.problem().await;
         assert!(problem.contains(expected), "{fault}: {problem}");
     }
+}
+
+#[tokio::test]
+async fn a_tool_that_is_malformed_hides_no_other() {
+    let fixture = Fixture::new(&["bad-tool"]);
+    let problem = fixture.problem().await;
+    assert!(problem.starts_with("2 of its tools"), "{problem}");
+    assert_eq!(fixture.works("echo", "x").await, "x");
 }
 
 #[tokio::test]

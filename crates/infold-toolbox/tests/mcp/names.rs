@@ -88,7 +88,7 @@ async fn too_many_tools_are_cut_and_doubles_are_told() {
             .filter(|tool| tool.server.as_deref() == Some(server));
         tools.count()
     };
-    assert_eq!((of("many"), of("double")), (100, 11));
+    assert_eq!((of("many"), of("double")), (100, 13));
     let problems: Vec<_> = list
         .problems
         .iter()

@@ -109,6 +109,17 @@ fn what_a_command_leaves_running_ends_with_it() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn what_left_the_group_of_a_command_ends_with_it() {
+    let fixture = allowed();
+    // Its parent ends before it, so that nothing but its environment tells where it comes from.
+    let command = "(setsid sh -c 'echo $$ > pid; sleep 600' > /dev/null 2>&1 &); while ! [ -s pid ]; do sleep 0.01; done; echo done";
+    let result = fixture.call("run", json!({"command": command}));
+    assert_eq!(result.text, "done\n");
+    assert_ends(fixture.get("pid").trim());
+}
+
+#[test]
 fn a_command_that_ignores_signals_is_killed() {
     let fixture = allowed();
     let command = "trap '' TERM INT HUP; echo $$ > pid; while :; do sleep 1; done";

@@ -112,7 +112,40 @@ fn what_cannot_be_published_is_not_queued() {
     let entered = registry.enqueue(&row, NewEntry::default(), || Err("no space"));
     assert_eq!(entered.unwrap(), Err("no space"));
     assert_eq!(registry.get(task(1)).unwrap(), None);
+    assert_eq!(registry.queue_entry(task(1)).unwrap(), None);
     assert_eq!(claimed(&registry, &by("a", minute(1))), None);
+}
+
+#[test]
+fn what_a_new_task_may_do_is_stored_before_it_is_visible() {
+    let (dir, registry) = home();
+    let row = TaskRow::new(task(1), Status::Running, minute(0));
+    let entry = NewEntry {
+        allows_commands: true,
+        ..NewEntry::default()
+    };
+    // What another process finds if this one dies while it publishes the task.
+    let found = std::cell::RefCell::new(None);
+    let entered = registry.enqueue(&row, entry, || {
+        let other = Registry::open(dir.path()).unwrap();
+        *found.borrow_mut() = other.queue_entry(task(1)).unwrap();
+        Ok::<(), String>(())
+    });
+    assert_eq!(entered.unwrap(), Ok(Entered::New));
+    assert!(found.take().unwrap().allows_commands);
+}
+
+#[test]
+fn an_entry_that_a_crash_left_does_not_decide_about_a_task() {
+    let (_dir, registry) = home();
+    let left = NewEntry {
+        allows_commands: true,
+        ..NewEntry::default()
+    };
+    registry.write(|db| add_entry(db, task(1), left)).unwrap();
+    queue(&registry, 1, 0, 0, None);
+    let entry = registry.queue_entry(task(1)).unwrap().unwrap();
+    assert!(!entry.allows_commands);
 }
 
 #[test]

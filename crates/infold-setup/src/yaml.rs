@@ -1,5 +1,7 @@
 //! Reads YAML and keeps where values stand; inserts and removes lines of block mappings and lists.
 
+use std::ops::Range;
+
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::Value;
 
@@ -52,7 +54,8 @@ enum Content {
 }
 
 impl YamlBuilder<'_> {
-    fn add(&mut self, event: Event<'_>, span: std::ops::Range<usize>) -> Result<(), SyntaxError> {
+    fn add(&mut self, event: Event<'_>, span: Range<usize>) -> Result<(), SyntaxError> {
+        let piece = self.piece(&span)?;
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
                 return Err(SyntaxError::at(
@@ -69,9 +72,8 @@ impl YamlBuilder<'_> {
                 } else {
                     Value::String(text.into_owned())
                 };
-                let end = span.start + self.text[span.clone()].trim_end().len();
                 return self.put(Node {
-                    span: span.start..end,
+                    span: span.start..span.start + scalar_len(piece, style),
                     kind: NodeKind::Scalar(value),
                 });
             }
@@ -107,7 +109,7 @@ impl YamlBuilder<'_> {
 
     fn begin(
         &mut self,
-        span: &std::ops::Range<usize>,
+        span: &Range<usize>,
         content: Content,
     ) -> Result<(), SyntaxError> {
         if self.open.len() > MAX_DEPTH {
@@ -117,9 +119,12 @@ impl YamlBuilder<'_> {
                 "it is nested too deeply",
             ));
         }
-        let is_flow = self.text[span.start..].starts_with(['{', '[']);
+        // The event of a flow collection ends behind its bracket. That of a block collection may begin at the bracket
+        // of its first item, but then it is empty.
+        let is_flow = self.piece(span)?.ends_with(['{', '[']);
         self.open.push(Open {
-            start: span.start,
+            // An anchor or a tag may stand before the bracket.
+            start: if is_flow { span.end - 1 } else { span.start },
             form: if is_flow {
                 NodeForm::Flow
             } else {
@@ -130,7 +135,17 @@ impl YamlBuilder<'_> {
         Ok(())
     }
 
+    /// Returns the text of a span. All slices of the text are within spans that were checked here.
+    fn piece(&self, span: &Range<usize>) -> Result<&str, SyntaxError> {
+        let piece = self.text.get(span.clone());
+        piece.ok_or_else(|| {
+            let start = span.start.min(self.text.len());
+            SyntaxError::at(self.text, start, "where this ends is not known")
+        })
+    }
+
     fn put(&mut self, node: Node) -> Result<(), SyntaxError> {
+        self.piece(&node.span)?;
         match self.open.last_mut().map(|open| &mut open.content) {
             None => self.root = Some(node),
             Some(Content::List(items)) => items.push(node),
@@ -157,6 +172,42 @@ impl YamlBuilder<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns how many bytes a scalar takes: the parser's span goes on over a comment behind a closing quote.
+fn scalar_len(text: &str, style: ScalarStyle) -> usize {
+    let quote = match style {
+        ScalarStyle::SingleQuoted => '\'',
+        ScalarStyle::DoubleQuoted => '"',
+        _ => return text.trim_end().len(),
+    };
+    // An anchor and a tag may stand before the quote.
+    let mut value = text;
+    while value.starts_with(['&', '!']) {
+        value = value.trim_start_matches(|c: char| !c.is_whitespace());
+        value = value.trim_start();
+    }
+    let Some(inner) = value.strip_prefix(quote) else {
+        return text.trim_end().len();
+    };
+    let before = text.len() - inner.len();
+    closing_quote(inner, quote).map_or(text.trim_end().len(), |at| before + at + 1)
+}
+
+/// Returns where the closing quote is in the text behind the opening one.
+fn closing_quote(inner: &str, quote: char) -> Option<usize> {
+    let mut chars = inner.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        if c == '\\' && quote == '"' {
+            chars.next();
+        } else if c == quote {
+            // Two single quotes are one in the text.
+            if quote == '"' || chars.next_if(|(_, next)| *next == quote).is_none() {
+                return Some(at);
+            }
+        }
+    }
+    None
 }
 
 /// Where the last value of a list or mapping ends.

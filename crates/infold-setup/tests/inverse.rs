@@ -155,6 +155,18 @@ impl Layout {
                 Part::Text(text) => *out += &format!(" {}", json!(text)),
                 Part::Number(number) => *out += &format!(" {number}"),
                 Part::Words(words) if self.inline => *out += &format!(" {}", json!(words)),
+                // A list at the indentation of its key, with collections in brackets as items.
+                Part::Words(words) if self.trailing => {
+                    let blank = " ".repeat(unit * depth);
+                    for word in words {
+                        let item = match word.len() {
+                            1 | 2 => "{}".to_owned(),
+                            3 => format!("[{word}]"),
+                            _ => format!("{{a: {word}}} # c"),
+                        };
+                        *out += &format!("{}{blank}- {item}", self.end);
+                    }
+                }
                 Part::Words(words) => {
                     for word in words {
                         *out += &format!("{}{}- w{word}", self.end, " ".repeat(unit * depth + 2));
@@ -571,4 +583,36 @@ fn a_comment_behind_brackets_that_replaced_a_value_stays() {
     let (after, done) = write(Syntax::Yaml, before);
     assert!(after.contains("} # it's \"one\"\n"), "{after}");
     assert_eq!(undo(Syntax::Yaml, &after, &done), before);
+}
+
+#[test]
+fn a_list_of_brackets_at_the_indentation_of_its_key_may_end_a_text() {
+    let list = "k:\n- ";
+    let models = "name: x\nmodels:\n- {name: a, provider: openai, model: gpt}\n";
+    let items = ["{}", "[]", "[1]", "{} # c", "&x {}", "{\n  a: b\n  }"];
+    let texts = items.iter().flat_map(|item| {
+        let text = format!("{list}{item}");
+        [format!("{text}\n"), format!("\u{feff}{text}\n"), text]
+    });
+    for before in texts.chain([models.to_owned(), "- {}".to_owned()]) {
+        let (after, done) = write(Syntax::Yaml, &before);
+        assert_eq!(undo(Syntax::Yaml, &after, &done), before, "{after}");
+    }
+}
+
+#[test]
+fn a_comment_behind_a_quoted_value_stays() {
+    let path = PathStep::keys(&["k"]);
+    for (before, wanted) in [
+        ("k: \"a # \\\" b\" # c\n", "k: new # c\n"),
+        ("k: 'it''s'   # c", "k: new   # c"),
+        ("k: &x !!str \"a\" # c\n", "k: new # c\n"),
+        ("k: ''\nz: 1\n", "k: new\nz: 1\n"),
+    ] {
+        let (after, applied) = set(Syntax::Yaml, before, &path, &json!("new"))
+            .expect("valid")
+            .expect("new");
+        assert_eq!(after, wanted);
+        assert_eq!(undo(Syntax::Yaml, &after, &[applied]), before);
+    }
 }

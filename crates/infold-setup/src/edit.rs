@@ -326,12 +326,26 @@ fn remove(
     let at = parent.child(last).ok_or_else(shape)?;
     match &parent.kind {
         NodeKind::Map(members, NodeForm::Flow) => {
-            flow::remove(syntax, text, members, at, around, patch);
+            let part = |member: &Member| member.start..member.value.span.end;
+            let parts: Vec<_> = members.iter().map(part).collect();
+            flow::remove(syntax, text, &parts, at, around, patch);
+            Ok(())
+        }
+        NodeKind::List(items, NodeForm::Flow) => {
+            let parts: Vec<_> = items.iter().map(|item| item.span.clone()).collect();
+            flow::remove(syntax, text, &parts, at, around, patch);
             Ok(())
         }
         NodeKind::Map(members, NodeForm::Block) if syntax == Syntax::Dotenv => {
             let member = &members[at];
             remove_lines(text, member.start..member.value.span.end, patch);
+            Ok(())
+        }
+        // It was between brackets when the value was added, and held nothing else: so it must not become null.
+        NodeKind::Map(members, NodeForm::Block)
+            if members.len() == 1 && *around != Around::default() =>
+        {
+            yaml::empty_mapping(text, &members[at], patch);
             Ok(())
         }
         NodeKind::Map(members, NodeForm::Block) => yaml::remove_member(text, members, at, patch),

@@ -6,7 +6,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::Value;
 
 use crate::edit::{EditError, SyntaxError};
-use crate::text::{Patch, bom, insert_lines, line_start, line_stop, remove_lines};
+use crate::text::{Patch, begins_line, bom, insert_lines, line_start, line_stop, remove_lines};
 use crate::tree::{Member, Node, NodeForm, NodeKind, PathStep};
 
 /// The most levels of nesting that are accepted.
@@ -107,11 +107,7 @@ impl YamlBuilder<'_> {
         Ok(())
     }
 
-    fn begin(
-        &mut self,
-        span: &Range<usize>,
-        content: Content,
-    ) -> Result<(), SyntaxError> {
+    fn begin(&mut self, span: &Range<usize>, content: Content) -> Result<(), SyntaxError> {
         if self.open.len() > MAX_DEPTH {
             return Err(SyntaxError::at(
                 self.text,
@@ -323,14 +319,27 @@ pub(crate) fn remove_member(
     Ok(())
 }
 
+/// Replaces the only member of a block mapping with `{}`, which stands behind the key of the mapping if only white space
+/// is between them.
+pub(crate) fn empty_mapping(text: &str, member: &Member, patch: &mut Patch) {
+    let end = last_end(&NodeKind::Map(vec![member.clone()], NodeForm::Block));
+    let end = end.unwrap_or(member.value.span.end);
+    let before = text[..member.start].trim_end();
+    if before.ends_with(':') {
+        patch.replace(before.len()..end, " {}");
+    } else {
+        patch.replace(member.start..end, "{}");
+    }
+}
+
 /// Removes the lines of an item of a block list.
 pub(crate) fn remove_item(text: &str, item: &Node, patch: &mut Patch) -> Result<(), EditError> {
-    let line = line_start(text, item.span.start);
-    let lead = text[line..item.span.start].trim();
-    if lead != "-" {
-        return Err(EditError::Shape("an item of a list".to_owned()));
-    }
-    remove_lines(text, item.span.clone(), patch);
+    // The dash may have a line of its own.
+    let before = text[..item.span.start].trim_end();
+    let dash = before.strip_suffix('-').map(str::len);
+    let dash = dash.filter(|dash| begins_line(text, *dash));
+    let dash = dash.ok_or_else(|| EditError::Shape("an item of a list".to_owned()))?;
+    remove_lines(text, dash..item.span.end, patch);
     Ok(())
 }
 

@@ -616,3 +616,95 @@ fn a_comment_behind_a_quoted_value_stays() {
         assert_eq!(undo(Syntax::Yaml, &after, &[applied]), before);
     }
 }
+
+/// The entry of the MCP server in Continue's list.
+fn entry() -> (Vec<PathStep>, Value) {
+    let path = vec![
+        PathStep::Key("mcpServers".to_owned()),
+        PathStep::Entry("name".to_owned(), "infold".to_owned()),
+    ];
+    let value = json!({"name": "infold", "command": "infold", "args": ["mcp"]});
+    (path, value)
+}
+
+#[test]
+fn an_entry_that_got_another_form_is_taken_back() {
+    let (path, value) = entry();
+    let before = "mcpServers:\n  - name: foo\n    command: foo\n";
+    let (_, applied) = set(Syntax::Yaml, before, &path, &value)
+        .expect("valid")
+        .expect("new");
+    let ours = "{args: [mcp], command: infold, name: infold}";
+    for (changed, left) in [
+        (format!("mcpServers: [{{name: foo}}, {ours}]\n"), "mcpServers: [{name: foo}]\n"),
+        (format!("mcpServers: [{ours}, {{name: foo}}]\n"), "mcpServers: [{name: foo}]\n"),
+        (format!("mcpServers: [{ours}]\n"), "mcpServers: []\n"),
+        (
+            format!("mcpServers: [\n  {{name: foo}},\n  {ours}\n]\n"),
+            "mcpServers: [\n  {name: foo}\n]\n",
+        ),
+        (
+            "mcpServers:\n  -\n    name: foo\n  -\n    name: infold\n    command: infold\n    args:\n      - mcp\n".to_owned(),
+            "mcpServers:\n  -\n    name: foo\n",
+        ),
+        (
+            "mcpServers:\n-\n  name: infold\n  command: infold\n  args:\n  - mcp\n-\n  name: foo\n".to_owned(),
+            "mcpServers:\n-\n  name: foo\n",
+        ),
+    ] {
+        assert_eq!(undo(Syntax::Yaml, &changed, std::slice::from_ref(&applied)), left);
+    }
+}
+
+#[test]
+fn line_ends_may_be_converted_meanwhile() {
+    let path = PathStep::keys(&["extensions", "infold"]);
+    let value = json!({"cmd": "infold", "timeout": 60});
+    for (syntax, before) in [
+        (
+            Syntax::Yaml,
+            "GOOSE_PROVIDER: openai\nextensions: {}\nz: 1\n",
+        ),
+        (Syntax::Yaml, "a: 1\nextensions: {} # c\nz: 1\n"),
+        (
+            Syntax::Json,
+            "{\n  \"extensions\": {\n    \"A\": \"b\"\n  }\n}\n",
+        ),
+        (Syntax::Json, "{\"extensions\": {}}"),
+        (Syntax::Toml, "a = 1\n"),
+    ] {
+        let crlf = |text: &str| text.replace('\n', "\r\n");
+        let set = |text: &str| {
+            set(syntax, text, &path, &value)
+                .expect("valid")
+                .expect("new")
+        };
+        let (after, applied) = set(before);
+        assert_eq!(undo(syntax, &crlf(&after), &[applied]), crlf(before));
+        let (after, applied) = set(&crlf(before));
+        let lf = after.replace("\r\n", "\n");
+        assert_eq!(undo(syntax, &lf, &[applied]), before);
+    }
+}
+
+#[test]
+fn an_empty_mapping_in_brackets_stays_one() {
+    let path = PathStep::keys(&["extensions", "infold"]);
+    let value = json!({"cmd": "infold", "timeout": 60});
+    let (_, applied) = set(Syntax::Yaml, "z: b\nextensions: {}\na: b\n", &path, &value)
+        .expect("valid")
+        .expect("new");
+    for (dumped, left) in [
+        (
+            "a: b\nextensions:\n  infold:\n    cmd: infold\n    timeout: 60\n",
+            "a: b\nextensions: {}\n",
+        ),
+        (
+            "extensions: # c\n  infold:\n    cmd: infold\n    timeout: 60\na: b\n",
+            "extensions: # c\n  {}\na: b\n",
+        ),
+    ] {
+        let undone = undo(Syntax::Yaml, dumped, std::slice::from_ref(&applied));
+        assert_eq!(undone, left);
+    }
+}

@@ -28,6 +28,11 @@ impl<'a> MovedValues<'a> {
         self.values.push(applied);
     }
 
+    /// Returns whether a value is not at its path any more.
+    pub(crate) fn contains(&self, applied: &Applied) -> bool {
+        self.values.contains(&applied)
+    }
+
     /// Takes values back whose element was renamed. Returns the new text.
     pub(crate) fn take_back(&self, mut text: String) -> String {
         for applied in &self.values {
@@ -62,32 +67,28 @@ impl<'a> MovedValues<'a> {
         places.pop().filter(|_| found)
     }
 
-    /// Returns the values that stand elsewhere in a text, each with the names of their places.
-    pub(crate) fn left(&self, text: &str) -> Vec<(&'a Applied, Vec<String>)> {
+    /// Returns the names of the places at which texts of a value stand that were not there before setup.
+    pub(crate) fn names_in(&self, text: &str, applied: &Applied) -> Vec<String> {
         let Ok(all) = read(self.syntax, text) else {
             return Vec::new();
         };
-        let mut left = Vec::new();
-        for applied in &self.values {
-            let mut names = Vec::new();
-            for value in telling_values(&applied.value) {
-                let found = paths(&all, &applied.path, value);
-                if found.len() > paths(&self.before, &applied.path, value).len() {
-                    names.extend(found.iter().map(|path| path_text(path)));
-                }
-            }
-            if !names.is_empty() {
-                left.push((*applied, names));
+        let mut names = Vec::new();
+        for value in telling_values(&applied.value) {
+            let found = paths(&all, &applied.path, value);
+            if found.len() > paths(&self.before, &applied.path, value).len() {
+                names.extend(found.iter().map(|path| path_text(path)));
             }
         }
-        left
+        names
     }
 }
 
-/// Returns the texts of a value that nobody but setup writes: addresses, and those that name Infold.
+/// Returns the texts of a value that nobody but setup writes: addresses of the proxy, and those that name Infold.
 fn telling_values(value: &Value) -> Vec<&Value> {
     match value {
-        Value::String(text) if text.contains("://") || text.contains("infold") => vec![value],
+        Value::String(text) if text.contains("://127.0.0.1:") || text.contains("infold") => {
+            vec![value]
+        }
         Value::Array(items) => items.iter().flat_map(telling_values).collect(),
         Value::Object(members) => members.values().flat_map(telling_values).collect(),
         _ => Vec::new(),

@@ -287,10 +287,25 @@ fn take_values_back(
         }
     }
     back.text = moved.take_back(back.text);
-    for (applied, names) in moved.left(&back.text) {
+    // The user may have copied an element of ours, or moved a value.
+    let in_place = back.names.clone();
+    for applied in &record.applied {
+        let names = moved.names_in(&back.text, applied);
+        let is_new = |name: &String| !is_within(name, &in_place) && !back.names.contains(name);
+        let names: Vec<String> = names.into_iter().filter(is_new).collect();
+        if !names.is_empty() && moved.contains(applied) {
+            back.left.push(applied.clone());
+        }
         back.names.extend(names);
-        back.left.insert(0, applied.clone());
     }
-    back.names.dedup();
     Ok(back)
+}
+
+/// Returns whether a place is one of `names`, or in one of them.
+fn is_within(place: &str, names: &[String]) -> bool {
+    let is_in = |name: &String| {
+        let rest = place.strip_prefix(name.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    names.iter().any(is_in)
 }

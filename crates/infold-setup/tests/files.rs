@@ -601,3 +601,17 @@ fn the_copy_of_a_deleted_file_stays() {
     );
     assert!(home.state().agents.is_empty());
 }
+
+#[test]
+fn an_address_of_ours_in_a_copy_of_an_element_is_named() {
+    let home = Home::new();
+    let file = home.file(".continue/config.yaml", CONTINUE);
+    home.write(Agent::Continue).expect("written");
+    let copied = "\n  - name: other\n    provider: openai\n    apiBase: http://127.0.0.1:7333/v1\n";
+    let text = fs::read_to_string(&file).expect("text");
+    fs::write(&file, text.trim_end().to_owned() + copied).expect("ours");
+    let left = UndoneLines::Left(vec!["models.other.apiBase".to_owned()]);
+    assert!(home.undo(Agent::Continue).contains(&left));
+    let text = fs::read_to_string(&file).expect("text");
+    assert_eq!(text, CONTINUE.trim_end().to_owned() + copied);
+}

@@ -115,12 +115,14 @@ impl YamlBuilder<'_> {
                 "it is nested too deeply",
             ));
         }
-        // The event of a flow collection ends behind its bracket. That of a block collection may begin at the bracket
-        // of its first item, but then it is empty.
-        let is_flow = self.piece(span)?.ends_with(['{', '[']);
+        // The event of a block collection may begin at the bracket of its first item, but then it is empty. That of a
+        // flow collection may go on over blanks and comments behind its bracket.
+        let piece = self.piece(span)?;
+        let value = without_properties(piece);
+        let start = span.start + (piece.len() - value.len());
+        let is_flow = value.starts_with(['{', '[']);
         self.open.push(Open {
-            // An anchor or a tag may stand before the bracket.
-            start: if is_flow { span.end - 1 } else { span.start },
+            start: if is_flow { start } else { span.start },
             form: if is_flow {
                 NodeForm::Flow
             } else {
@@ -177,17 +179,21 @@ fn scalar_len(text: &str, style: ScalarStyle) -> usize {
         ScalarStyle::DoubleQuoted => '"',
         _ => return text.trim_end().len(),
     };
-    // An anchor and a tag may stand before the quote.
+    let Some(inner) = without_properties(text).strip_prefix(quote) else {
+        return text.trim_end().len();
+    };
+    let before = text.len() - inner.len();
+    closing_quote(inner, quote).map_or(text.trim_end().len(), |at| before + at + 1)
+}
+
+/// Returns the text of a value without the anchor and the tag before it.
+fn without_properties(text: &str) -> &str {
     let mut value = text;
     while value.starts_with(['&', '!']) {
         value = value.trim_start_matches(|c: char| !c.is_whitespace());
         value = value.trim_start();
     }
-    let Some(inner) = value.strip_prefix(quote) else {
-        return text.trim_end().len();
-    };
-    let before = text.len() - inner.len();
-    closing_quote(inner, quote).map_or(text.trim_end().len(), |at| before + at + 1)
+    value
 }
 
 /// Returns where the closing quote is in the text behind the opening one.

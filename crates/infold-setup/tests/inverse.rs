@@ -708,3 +708,23 @@ fn an_empty_mapping_in_brackets_stays_one() {
         assert_eq!(undone, left);
     }
 }
+
+#[test]
+fn a_blank_or_a_comment_may_stand_behind_an_opening_bracket() {
+    let path = PathStep::keys(&["x", "new"]);
+    for before in [
+        "x: { a: b }\n",
+        "x: { # c\n  a: b,  # d\n  }\n",
+        "x: &y {\n  a: b\n  }\n",
+        "x: {   }\nz: 1\n",
+    ] {
+        let (after, applied) = set(Syntax::Yaml, before, &path, &json!("y"))
+            .expect(before)
+            .expect("new");
+        assert_eq!(undo(Syntax::Yaml, &after, &[applied]), before);
+    }
+    let (after, _) = set(Syntax::Yaml, "{ a: b}\n", &path[1..], &json!("y"))
+        .expect("valid")
+        .expect("new");
+    assert_eq!(after, "{ a: b, \"new\": \"y\"}\n");
+}

@@ -142,8 +142,10 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
         durability: cli.durability,
     };
     let is_named = named_root.is_some();
-    let config = &match cli.command {
+    let config = &match &cli.command {
         CliCommand::Completions { .. } => Config::default(),
+        // What setup wrote into the configuration may be what has to be taken back.
+        CliCommand::Setup(args) if args.is_undo() => Config::default(),
         _ => config::load(cli.config.as_deref(), cli.contexts, cli.json)?,
     };
     let base = config.context_storage.base_dir.value.clone();

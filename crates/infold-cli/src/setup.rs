@@ -16,7 +16,8 @@ use clap::Args;
 use infold::Config;
 use infold_setup::{
     Agent, AgentTarget, ApplyError, LockError, Plan, PlanError, ServerEntry, SetupLock,
-    SetupRecord, Surroundings, UndoneLines, file_changes, read_file, undo_agent, write_agent,
+    SetupRecord, Surroundings, UndoneLines, file_changes, read_file, undo_agent, undo_before_write,
+    write_agent,
 };
 use serde_json::json;
 
@@ -144,6 +145,13 @@ fn agents(names: &[String]) -> CliResult<Vec<Agent>> {
         })
     };
     names.iter().map(find).collect()
+}
+
+impl SetupArgs {
+    /// Returns whether the command is `--undo`, which must work with a configuration that has an error.
+    pub fn is_undo(&self) -> bool {
+        self.undo.is_some()
+    }
 }
 
 impl<'a> Context<'a> {
@@ -351,7 +359,7 @@ fn write(context: &Context<'_>, chosen: &[Agent], out: &mut Output) -> CliResult
         };
         // The earlier changes are taken back first, so that one record holds all.
         if state.of(agent.name()).is_some() && (is_moved || is_changed(state)) {
-            let done = undo_agent(agent.name(), state, &context.state_file)
+            let done = undo_before_write(agent.name(), state, &context.state_file)
                 .map_err(|error| failure(&error))?;
             let failed = done.into_iter().find_map(|(_, restored)| match restored {
                 UndoneLines::Failed(why) => Some(why),

@@ -125,6 +125,7 @@ pub fn set(
     path: &[PathStep],
     value: &Value,
 ) -> Result<Option<(String, Applied)>, EditError> {
+    let shape = || EditError::Shape(path_text(path));
     let old = read(syntax, text)?;
     let mut applied = Applied {
         path: path.to_vec(),
@@ -149,7 +150,7 @@ pub fn set(
         FoundKey::Spread(_) => return Err(EditError::Shape(path_text(path))),
         _ => insert(syntax, text, path, value, &mut applied, &mut patch)?,
     }
-    let new = patch.apply(text);
+    let new = patch.apply(text).ok_or_else(shape)?;
     // The edit is correct if all other values are the same as before.
     let mut wanted = old;
     set_in(&mut wanted, path, value);
@@ -172,12 +173,13 @@ pub fn unset(syntax: Syntax, text: &str, applied: &Applied) -> Result<Unset, Edi
     if normal(&current.value()) != normal(&applied.value) {
         return Ok(Unset::Changed(current.value()));
     }
+    let shape = || EditError::Shape(path_text(&applied.path));
     let mut wanted = read(syntax, text)?;
     let mut patch = Patch::default();
     match &applied.before {
         Some(before) => {
             patch.replace(current.span, before.clone());
-            let new = patch.apply(text);
+            let new = patch.apply(text).ok_or_else(shape)?;
             read(syntax, &new)?;
             return Ok(Unset::Done(new));
         }
@@ -187,7 +189,7 @@ pub fn unset(syntax: Syntax, text: &str, applied: &Applied) -> Result<Unset, Edi
             remove(syntax, text, &path, &applied.around, &mut patch)?;
         }
     }
-    let new = patch.apply(text);
+    let new = patch.apply(text).ok_or_else(shape)?;
     match read(syntax, &new) {
         Ok(found) if normal(&found) == normal(&wanted) => Ok(Unset::Done(new)),
         _ => Err(EditError::Shape(path_text(&applied.path))),
@@ -324,12 +326,26 @@ fn remove(
     let at = parent.child(last).ok_or_else(shape)?;
     match &parent.kind {
         NodeKind::Map(members, NodeForm::Flow) => {
-            flow::remove(syntax, text, members, at, around, patch);
+            let part = |member: &Member| member.start..member.value.span.end;
+            let parts: Vec<_> = members.iter().map(part).collect();
+            flow::remove(syntax, text, &parts, at, around, patch);
+            Ok(())
+        }
+        NodeKind::List(items, NodeForm::Flow) => {
+            let parts: Vec<_> = items.iter().map(|item| item.span.clone()).collect();
+            flow::remove(syntax, text, &parts, at, around, patch);
             Ok(())
         }
         NodeKind::Map(members, NodeForm::Block) if syntax == Syntax::Dotenv => {
             let member = &members[at];
             remove_lines(text, member.start..member.value.span.end, patch);
+            Ok(())
+        }
+        // It was between brackets when the value was added, and held nothing else: so it must not become null.
+        NodeKind::Map(members, NodeForm::Block)
+            if members.len() == 1 && *around != Around::default() =>
+        {
+            yaml::empty_mapping(text, &members[at], patch);
             Ok(())
         }
         NodeKind::Map(members, NodeForm::Block) => yaml::remove_member(text, members, at, patch),

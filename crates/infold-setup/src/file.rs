@@ -213,7 +213,10 @@ pub fn back_up(file: &ReadFile, copy: &Path) -> Result<(), FileError> {
 /// Removes a file, and then those of the directories that are empty.
 pub fn remove(file: &Path, directories: &[PathBuf]) -> Result<(), FileError> {
     match fs::remove_file(file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(io(file)(error)),
+        // There is no file below a path that is not a directory.
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Err(io(file)(error));
+        }
         _ => {}
     }
     for directory in directories.iter().rev() {

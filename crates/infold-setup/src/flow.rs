@@ -1,12 +1,14 @@
 //! Inserts members into mappings between brackets (JSON, and the flow style of YAML), and removes them. All other bytes
 //! of the file stay as they are.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 use crate::edit::{Around, Syntax};
 use crate::json;
 use crate::text::{Patch, begins_line, indent, line_end, line_stop};
-use crate::tree::{Member, Node, NodeKind};
+use crate::tree::{Node, NodeKind};
 
 /// Inserts a member at the end of a mapping; returns the text that was put around it, which a removal takes away.
 pub(crate) fn insert(
@@ -92,41 +94,58 @@ fn insert_first(
     Around { prefix, suffix }
 }
 
-/// Removes a member of a mapping, with the comma that is no longer needed, and `around`, the text that an insertion put
-/// around the member.
+/// Removes a member of a mapping or an item of a list, with the comma that is no longer needed, and `around`, the text
+/// that an insertion put around it. `parts` has the places of all members or items.
 pub(crate) fn remove(
     syntax: Syntax,
     text: &str,
-    members: &[Member],
+    parts: &[Range<usize>],
     index: usize,
     around: &Around,
     patch: &mut Patch,
 ) {
-    let member = &members[index];
-    let (mut start, mut end) = (member.start, member.value.span.end);
+    let Range { mut start, mut end } = parts[index].clone();
     if let Some(comma) = comma_after(syntax, text, end) {
         if comma == end {
             end += 1;
+            // The next one on the line comes to the place of this one.
+            if index == 0 && parts.len() > 1 && !begins_line(text, start) {
+                let rest = &text[end..];
+                end += rest.len() - rest.trim_start_matches(' ').len();
+            }
         } else {
             patch.remove(comma..comma + 1);
         }
     } else if index > 0
-        && let Some(comma) = comma_after(syntax, text, members[index - 1].value.span.end)
+        && let Some(comma) = comma_after(syntax, text, parts[index - 1].end)
     {
         patch.remove(comma..comma + 1);
     }
-    let is_alone = members.len() == 1;
-    if text[..start].ends_with(&around.prefix) {
-        start -= around.prefix.len();
-        if is_alone && text[end..].starts_with(&around.suffix) {
-            end += around.suffix.len();
+    let is_alone = parts.len() == 1;
+    // The line ends may have been converted since.
+    let forms = [&around.prefix, &around.suffix].map(|text| line_end_forms(text));
+    let is_before = |form: &&String| !form.is_empty() && text[..start].ends_with(*form);
+    let prefix = forms[0].iter().find(is_before);
+    if let Some(prefix) = prefix {
+        start -= prefix.len();
+        let suffix = forms[1].iter().find(|form| text[end..].starts_with(*form));
+        if let Some(suffix) = suffix.filter(|_| is_alone) {
+            end += suffix.len();
         }
     } else if begins_line(text, start) {
         start -= indent(text, start).len();
         start = text[..start].strip_suffix('\n').map_or(start, str::len);
         start = text[..start].strip_suffix('\r').map_or(start, str::len);
+    } else if index > 0 && index + 1 == parts.len() {
+        start = text[..start].trim_end_matches(' ').len();
     }
     patch.remove(start..end);
+}
+
+/// Returns a text with each kind of line ends, the longer one first.
+fn line_end_forms(text: &str) -> [String; 2] {
+    let short = text.replace("\r\n", "\n");
+    [short.replace('\n', "\r\n"), short]
 }
 
 /// Writes a value: each member on a line of its own if an indentation is given, else all on one line. `unit` is what

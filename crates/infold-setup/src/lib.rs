@@ -29,13 +29,15 @@ mod mask;
 mod process;
 mod state;
 mod apply;
+mod moved;
+mod undo;
 mod diff;
 
 pub use agent::{
     Agent, AgentTarget, NeededUpstream, Plan, PlanError, Surroundings, UpstreamProblem,
     ValueChange, empty, is_loopback,
 };
-pub use apply::{ApplyError, PlannedFile, UndoneLines, file_changes, undo_agent, write_agent};
+pub use apply::{ApplyError, PlannedFile, file_changes, write_agent};
 pub use diff::diff;
 pub use edit::{
     Applied, Around, EditError, Syntax, SyntaxError, Unset, get, is_blank, path_text, read, set,
@@ -52,3 +54,4 @@ pub use state::{
     AgentRecord, FileRecord, ServerRecord, SetupRecord, SetupRecordError, TasksRecord,
 };
 pub use tree::PathStep;
+pub use undo::{UndoneLines, undo_agent, undo_before_write};

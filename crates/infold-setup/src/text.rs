@@ -20,18 +20,19 @@ impl Patch {
         self.0.push((range, String::new()));
     }
 
-    pub fn apply(mut self, text: &str) -> String {
+    /// Returns the new text; `None` if the pieces overlap or are not in the text.
+    pub fn apply(mut self, text: &str) -> Option<String> {
         // The sort must be stable: texts inserted at the same place keep their order.
         self.0.sort_by_key(|(range, _)| (range.start, range.end));
         let mut out = String::with_capacity(text.len() + 64);
         let mut from = 0;
         for (range, new) in &self.0 {
-            out.push_str(&text[from..range.start]);
+            out.push_str(text.get(from..range.start)?);
             out.push_str(new);
             from = range.end;
         }
-        out.push_str(&text[from..]);
-        out
+        out.push_str(text.get(from..)?);
+        Some(out)
     }
 }
 
@@ -45,13 +46,15 @@ pub(crate) fn line_end(text: &str) -> &'static str {
 
 /// Returns where the line that contains `at` begins. The first line begins behind a byte order mark.
 pub(crate) fn line_start(text: &str, at: usize) -> usize {
-    let start = text[..at].rfind('\n').map_or(0, |at| at + 1);
+    let before = text.get(..at).unwrap_or(text);
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
     start.max(bom(text))
 }
 
 /// Returns where the line that contains `at` ends: the place before its line end.
 pub(crate) fn line_stop(text: &str, at: usize) -> usize {
-    let stop = text[at..].find('\n').map_or(text.len(), |end| at + end);
+    let rest = text.get(at..).unwrap_or_default();
+    let stop = rest.find('\n').map_or(text.len(), |end| at + end);
     if stop > at && text[..stop].ends_with('\r') {
         stop - 1
     } else {
@@ -61,7 +64,7 @@ pub(crate) fn line_stop(text: &str, at: usize) -> usize {
 
 /// Returns the spaces and tabs at the beginning of the line that contains `at`; none of them stand behind `at`.
 pub(crate) fn indent(text: &str, at: usize) -> &str {
-    let line = &text[line_start(text, at)..at];
+    let line = text.get(line_start(text, at)..at).unwrap_or_default();
     let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
     &line[..blank]
 }

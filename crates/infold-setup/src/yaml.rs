@@ -1,10 +1,12 @@
 //! Reads YAML and keeps where values stand; inserts and removes lines of block mappings and lists.
 
+use std::ops::Range;
+
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::Value;
 
 use crate::edit::{EditError, SyntaxError};
-use crate::text::{Patch, bom, insert_lines, line_start, line_stop, remove_lines};
+use crate::text::{Patch, begins_line, bom, insert_lines, line_start, line_stop, remove_lines};
 use crate::tree::{Member, Node, NodeForm, NodeKind, PathStep};
 
 /// The most levels of nesting that are accepted.
@@ -52,7 +54,8 @@ enum Content {
 }
 
 impl YamlBuilder<'_> {
-    fn add(&mut self, event: Event<'_>, span: std::ops::Range<usize>) -> Result<(), SyntaxError> {
+    fn add(&mut self, event: Event<'_>, span: Range<usize>) -> Result<(), SyntaxError> {
+        let piece = self.piece(&span)?;
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
                 return Err(SyntaxError::at(
@@ -69,9 +72,8 @@ impl YamlBuilder<'_> {
                 } else {
                     Value::String(text.into_owned())
                 };
-                let end = span.start + self.text[span.clone()].trim_end().len();
                 return self.put(Node {
-                    span: span.start..end,
+                    span: span.start..span.start + scalar_len(piece, style),
                     kind: NodeKind::Scalar(value),
                 });
             }
@@ -105,11 +107,7 @@ impl YamlBuilder<'_> {
         Ok(())
     }
 
-    fn begin(
-        &mut self,
-        span: &std::ops::Range<usize>,
-        content: Content,
-    ) -> Result<(), SyntaxError> {
+    fn begin(&mut self, span: &Range<usize>, content: Content) -> Result<(), SyntaxError> {
         if self.open.len() > MAX_DEPTH {
             return Err(SyntaxError::at(
                 self.text,
@@ -117,9 +115,14 @@ impl YamlBuilder<'_> {
                 "it is nested too deeply",
             ));
         }
-        let is_flow = self.text[span.start..].starts_with(['{', '[']);
+        // The event of a block collection may begin at the bracket of its first item, but then it is empty. That of a
+        // flow collection may go on over blanks and comments behind its bracket.
+        let piece = self.piece(span)?;
+        let value = without_properties(piece);
+        let start = span.start + (piece.len() - value.len());
+        let is_flow = value.starts_with(['{', '[']);
         self.open.push(Open {
-            start: span.start,
+            start: if is_flow { start } else { span.start },
             form: if is_flow {
                 NodeForm::Flow
             } else {
@@ -130,7 +133,17 @@ impl YamlBuilder<'_> {
         Ok(())
     }
 
+    /// Returns the text of a span. All slices of the text are within spans that were checked here.
+    fn piece(&self, span: &Range<usize>) -> Result<&str, SyntaxError> {
+        let piece = self.text.get(span.clone());
+        piece.ok_or_else(|| {
+            let start = span.start.min(self.text.len());
+            SyntaxError::at(self.text, start, "where this ends is not known")
+        })
+    }
+
     fn put(&mut self, node: Node) -> Result<(), SyntaxError> {
+        self.piece(&node.span)?;
         match self.open.last_mut().map(|open| &mut open.content) {
             None => self.root = Some(node),
             Some(Content::List(items)) => items.push(node),
@@ -157,6 +170,46 @@ impl YamlBuilder<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns how many bytes a scalar takes: the parser's span goes on over a comment behind a closing quote.
+fn scalar_len(text: &str, style: ScalarStyle) -> usize {
+    let quote = match style {
+        ScalarStyle::SingleQuoted => '\'',
+        ScalarStyle::DoubleQuoted => '"',
+        _ => return text.trim_end().len(),
+    };
+    let Some(inner) = without_properties(text).strip_prefix(quote) else {
+        return text.trim_end().len();
+    };
+    let before = text.len() - inner.len();
+    closing_quote(inner, quote).map_or(text.trim_end().len(), |at| before + at + 1)
+}
+
+/// Returns the text of a value without the anchor and the tag before it.
+fn without_properties(text: &str) -> &str {
+    let mut value = text;
+    while value.starts_with(['&', '!']) {
+        value = value.trim_start_matches(|c: char| !c.is_whitespace());
+        value = value.trim_start();
+    }
+    value
+}
+
+/// Returns where the closing quote is in the text behind the opening one.
+fn closing_quote(inner: &str, quote: char) -> Option<usize> {
+    let mut chars = inner.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        if c == '\\' && quote == '"' {
+            chars.next();
+        } else if c == quote {
+            // Two single quotes are one in the text.
+            if quote == '"' || chars.next_if(|(_, next)| *next == quote).is_none() {
+                return Some(at);
+            }
+        }
+    }
+    None
 }
 
 /// Where the last value of a list or mapping ends.
@@ -272,14 +325,27 @@ pub(crate) fn remove_member(
     Ok(())
 }
 
+/// Replaces the only member of a block mapping with `{}`, which stands behind the key of the mapping if only white space
+/// is between them.
+pub(crate) fn empty_mapping(text: &str, member: &Member, patch: &mut Patch) {
+    let end = last_end(&NodeKind::Map(vec![member.clone()], NodeForm::Block));
+    let end = end.unwrap_or(member.value.span.end);
+    let before = text[..member.start].trim_end();
+    if before.ends_with(':') {
+        patch.replace(before.len()..end, " {}");
+    } else {
+        patch.replace(member.start..end, "{}");
+    }
+}
+
 /// Removes the lines of an item of a block list.
 pub(crate) fn remove_item(text: &str, item: &Node, patch: &mut Patch) -> Result<(), EditError> {
-    let line = line_start(text, item.span.start);
-    let lead = text[line..item.span.start].trim();
-    if lead != "-" {
-        return Err(EditError::Shape("an item of a list".to_owned()));
-    }
-    remove_lines(text, item.span.clone(), patch);
+    // The dash may have a line of its own.
+    let before = text[..item.span.start].trim_end();
+    let dash = before.strip_suffix('-').map(str::len);
+    let dash = dash.filter(|dash| begins_line(text, *dash));
+    let dash = dash.ok_or_else(|| EditError::Shape("an item of a list".to_owned()))?;
+    remove_lines(text, dash..item.span.end, patch);
     Ok(())
 }
 

@@ -497,3 +497,23 @@ fn a_gateway_whose_path_would_change_is_refused() {
     let plan = claude.plan(Agent::Claude).expect("a plan");
     assert_eq!(plan.upstreams[0].url, "https://gw/v1/team/anthropic/v1");
 }
+
+#[test]
+fn models_of_one_name_are_refused() {
+    let two = "models:\n  - name: a\n    provider: openai\n  - name: a\n    provider: anthropic\n";
+    let refusal = Home::default()
+        .file(".continue/config.yaml", two)
+        .refusal(Agent::Continue);
+    assert!(
+        refusal.contains("several models with the name `a`"),
+        "{refusal}"
+    );
+    let two =
+        "- model_id: a\n  api_base: https://gw/v1\n- model_id: a\n  api_base: https://gw/v1\n";
+    let file = ".config/io.datasette.llm/extra-openai-models.yaml";
+    let refusal = Home::default().file(file, two).refusal(Agent::Llm);
+    assert!(
+        refusal.contains("several models with the model_id `a`"),
+        "{refusal}"
+    );
+}

@@ -5,8 +5,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use infold_setup::{
-    Agent, AgentTarget, ApplyError, FileError, Plan, SetupLock, SetupRecord, Surroundings,
-    UndoneLines, read_file, undo_agent, write_agent,
+    Agent, AgentTarget, ApplyError, FileError, Plan, ServerEntry, SetupLock, SetupRecord,
+    Surroundings, UndoneLines, read_file, undo_agent, undo_before_write, write_agent,
 };
 use std::time::Duration;
 
@@ -390,4 +390,228 @@ fn directories_go_with_a_file_that_a_killed_setup_did_not_make() {
     fs::remove_file(home.path(".codex/config.toml")).expect("ours");
     assert_eq!(home.undo(Agent::Codex), [UndoneLines::Nothing]);
     assert!(!home.path(".codex").exists());
+}
+
+impl Home {
+    /// Sets an agent up again at another address, as a second command with another port does.
+    fn write_at(&self, agent: Agent, base: &str, mcp: &ServerEntry) -> Result<usize, ApplyError> {
+        let file = self.path("state/setup.json");
+        let mut state = self.state();
+        undo_before_write(agent.name(), &mut state, &file)?;
+        let home = self.path("");
+        let read = |file: &Path| match read_file(file) {
+            Ok(read) => Ok(read.map(|read| read.text)),
+            Err(error) => Err(error.to_string()),
+        };
+        let plan = || {
+            let at = Surroundings {
+                home: &home,
+                current: &home,
+                env: &|_| None,
+                read: &read,
+            };
+            let to = AgentTarget {
+                base,
+                former: &[BASE],
+                mcp: Some(mcp),
+            };
+            let mut plan = agent.plan(&at, &to)?;
+            plan.forward(&at, self.path(".config/infold/config.yaml"), &[])?;
+            Ok(plan)
+        };
+        Ok(write_agent(agent, base, &plan, &mut state, &file)?.len())
+    }
+
+    fn edit(&self, name: &str, from: &str, to: &str) {
+        let file = self.path(name);
+        let text = fs::read_to_string(&file).expect("text");
+        assert!(text.contains(from), "{text}");
+        fs::write(&file, text.replace(from, to)).expect("edited");
+    }
+}
+
+const CONTINUE: &str = "name: x\nversion: 1.0.0\nmodels:\n  - name: fast\n    provider: openai\n    model: gpt\n    \
+                        apiBase: https://gw.example/v1\n";
+
+#[test]
+fn an_address_whose_element_was_renamed_is_taken_back() {
+    let opencode = r#"{"provider":{"mine":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"https://gw.example/v1"},"models":{"x":{}}}}}"#;
+    let codex =
+        "model_provider = \"corp\"\n[model_providers.corp]\nbase_url = \"https://gw.example/v1\"\n";
+    let llm = "- model_id: a\n  model_name: gpt\n  api_base: https://gw.example/v1\n";
+    let models = ".config/io.datasette.llm/extra-openai-models.yaml";
+    for (agent, name, before, from, to) in [
+        (
+            Agent::Continue,
+            ".continue/config.yaml",
+            CONTINUE,
+            "name: fast",
+            "name: slow",
+        ),
+        (
+            Agent::Opencode,
+            ".config/opencode/opencode.json",
+            opencode,
+            "mine",
+            "ours",
+        ),
+        (Agent::Codex, ".codex/config.toml", codex, "corp", "acme"),
+        (Agent::Llm, models, llm, "model_id: a", "model_id: b"),
+    ] {
+        let home = Home::new();
+        let file = home.file(name, before);
+        home.write(agent).expect("written");
+        home.edit(name, from, to);
+        assert!(home.undo(agent).contains(&UndoneLines::LinesRemoved));
+        let text = fs::read_to_string(&file).expect("text");
+        assert_eq!(text, before.replace(from, to));
+    }
+}
+
+#[test]
+fn an_address_that_was_added_goes_from_a_renamed_element() {
+    let home = Home::new();
+    let before = CONTINUE.replace("    apiBase: https://gw.example/v1\n", "");
+    let file = home.file(".continue/config.yaml", &before);
+    home.write(Agent::Continue).expect("written");
+    home.edit(".continue/config.yaml", "name: fast", "name: slow");
+    assert_eq!(home.undo(Agent::Continue), [UndoneLines::LinesRemoved]);
+    let text = fs::read_to_string(&file).expect("text");
+    assert_eq!(text, before.replace("fast", "slow"));
+}
+
+#[test]
+fn an_address_of_ours_at_another_place_is_left_and_named() {
+    let home = Home::new();
+    home.file(".continue/config.yaml", CONTINUE);
+    home.write(Agent::Continue).expect("written");
+    // Its element has no name any more.
+    home.edit(".continue/config.yaml", "- name: fast", "- title: fast");
+    let left = UndoneLines::Left(vec!["models.0.apiBase".to_owned()]);
+    assert!(home.undo(Agent::Continue).contains(&left));
+    let copy = home.path(".continue/config.yaml.before-infold");
+    assert_eq!(fs::read_to_string(copy).expect("a copy"), CONTINUE);
+    // Two elements, of which one is a copy of ours.
+    let home = Home::new();
+    home.file(".continue/config.yaml", CONTINUE);
+    home.write(Agent::Continue).expect("written");
+    let entry = "  - name: fast\n    provider: openai\n    model: gpt\n    apiBase: http://127.0.0.1:7333/v1\n";
+    let two = ["slow", "other"].map(|name| entry.replace("fast", name));
+    home.edit(".continue/config.yaml", entry, &two.concat());
+    let names = ["models.slow.apiBase", "models.other.apiBase"];
+    let left = UndoneLines::Left(names.map(str::to_owned).to_vec());
+    assert!(home.undo(Agent::Continue).contains(&left));
+}
+
+#[test]
+fn what_was_deleted_is_not_looked_for_elsewhere() {
+    let home = Home::new();
+    let own = "  - name: own\n    provider: openai\n    model: x\n    apiBase: http://127.0.0.1:7333/v1\n";
+    let before = CONTINUE.replace("    apiBase: https://gw.example/v1\n", "") + own;
+    let file = home.file(".continue/config.yaml", &before);
+    home.write(Agent::Continue).expect("written");
+    let ours = "  - name: fast\n    provider: openai\n    model: gpt\n    apiBase: http://127.0.0.1:7333/v1\n";
+    home.edit(".continue/config.yaml", ours, "");
+    assert_eq!(home.undo(Agent::Continue), [UndoneLines::Nothing]);
+    assert!(fs::read_to_string(&file).expect("text").ends_with(own));
+}
+
+#[test]
+fn a_second_write_does_not_forget_what_the_first_left() {
+    let server = ServerEntry::Command("infold".to_owned(), vec!["mcp".to_owned()]);
+    let other = "http://127.0.0.1:7444";
+    for (agent, name, before, from, to, left) in [
+        (
+            Agent::Codex,
+            ".codex/config.toml",
+            "a = 1\n",
+            "args = [\"mcp\"]\n",
+            "args = [\"mcp\"]\nstartup_timeout_sec = 20\n",
+            "mcp_servers.infold",
+        ),
+        (
+            Agent::Claude,
+            ".claude.json",
+            "{\"a\":1}",
+            "[\"mcp\"]",
+            "[\"mcp\",\"-v\"]",
+            "mcpServers.infold",
+        ),
+    ] {
+        let home = Home::new();
+        let file = home.file(name, before);
+        home.write_at(agent, BASE, &server).expect("written");
+        home.edit(name, from, to);
+        let text = fs::read_to_string(&file).expect("text");
+        home.write_at(agent, other, &server).expect("written");
+        let left = UndoneLines::Left(vec![left.to_owned()]);
+        let done = home.undo(agent);
+        assert_eq!(
+            done.iter().filter(|lines| **lines == left).count(),
+            1,
+            "{done:?}"
+        );
+        assert!(!done.contains(&UndoneLines::Whole), "{done:?}");
+        let copy = home.path(&format!("{name}.before-infold"));
+        assert_eq!(fs::read_to_string(copy).expect("a copy"), before);
+        assert_eq!(home.undo(agent), []);
+        // Once the user has taken their own change back, ours goes with the next undo.
+        let home = Home::new();
+        let file = home.file(name, before);
+        home.write_at(agent, BASE, &server).expect("written");
+        home.edit(name, from, to);
+        assert_eq!(fs::read_to_string(&file).expect("text"), text);
+        home.write_at(agent, other, &server).expect("written");
+        home.edit(name, to, from);
+        assert!(home.undo(agent).contains(&UndoneLines::Whole));
+        assert_eq!(fs::read_to_string(&file).expect("text"), before);
+    }
+}
+
+#[test]
+fn a_refused_write_leaves_no_record() {
+    let home = Home::new();
+    home.file(".codex", "");
+    let before = home.all();
+    home.write(Agent::Codex).expect_err("not a directory");
+    assert_eq!(home.all(), before);
+    // A directory that became a file later.
+    let home = Home::new();
+    home.write(Agent::Codex).expect("written");
+    fs::remove_dir_all(home.path(".codex")).expect("ours");
+    home.file(".codex", "");
+    assert_eq!(home.undo(Agent::Codex), [UndoneLines::Nothing]);
+    assert!(home.state().agents.is_empty());
+}
+
+#[test]
+fn the_copy_of_a_deleted_file_stays() {
+    let home = Home::new();
+    let file = home.file(".codex/config.toml", "model = \"o3\"\n");
+    home.write(Agent::Codex).expect("written");
+    fs::remove_file(&file).expect("ours");
+    let copy = home.path(".codex/config.toml.before-infold");
+    assert_eq!(
+        home.undo(Agent::Codex),
+        [UndoneLines::Deleted(copy.clone())]
+    );
+    assert_eq!(
+        fs::read_to_string(copy).expect("a copy"),
+        "model = \"o3\"\n"
+    );
+    assert!(home.state().agents.is_empty());
+}
+
+#[test]
+fn an_address_of_ours_in_a_copy_of_an_element_is_named() {
+    let home = Home::new();
+    let file = home.file(".continue/config.yaml", CONTINUE);
+    home.write(Agent::Continue).expect("written");
+    let copied = "\n  - name: other\n    provider: openai\n    apiBase: http://127.0.0.1:7333/v1\n";
+    let text = fs::read_to_string(&file).expect("text");
+    fs::write(&file, text.trim_end().to_owned() + copied).expect("ours");
+    let left = UndoneLines::Left(vec!["models.other.apiBase".to_owned()]);
+    assert!(home.undo(Agent::Continue).contains(&left));
+    let text = fs::read_to_string(&file).expect("text");
+    assert_eq!(text, CONTINUE.trim_end().to_owned() + copied);
 }

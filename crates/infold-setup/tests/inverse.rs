@@ -155,6 +155,18 @@ impl Layout {
                 Part::Text(text) => *out += &format!(" {}", json!(text)),
                 Part::Number(number) => *out += &format!(" {number}"),
                 Part::Words(words) if self.inline => *out += &format!(" {}", json!(words)),
+                // A list at the indentation of its key, with collections in brackets as items.
+                Part::Words(words) if self.trailing => {
+                    let blank = " ".repeat(unit * depth);
+                    for word in words {
+                        let item = match word.len() {
+                            1 | 2 => "{}".to_owned(),
+                            3 => format!("[{word}]"),
+                            _ => format!("{{a: {word}}} # c"),
+                        };
+                        *out += &format!("{}{blank}- {item}", self.end);
+                    }
+                }
                 Part::Words(words) => {
                     for word in words {
                         *out += &format!("{}{}- w{word}", self.end, " ".repeat(unit * depth + 2));
@@ -571,4 +583,148 @@ fn a_comment_behind_brackets_that_replaced_a_value_stays() {
     let (after, done) = write(Syntax::Yaml, before);
     assert!(after.contains("} # it's \"one\"\n"), "{after}");
     assert_eq!(undo(Syntax::Yaml, &after, &done), before);
+}
+
+#[test]
+fn a_list_of_brackets_at_the_indentation_of_its_key_may_end_a_text() {
+    let list = "k:\n- ";
+    let models = "name: x\nmodels:\n- {name: a, provider: openai, model: gpt}\n";
+    let items = ["{}", "[]", "[1]", "{} # c", "&x {}", "{\n  a: b\n  }"];
+    let texts = items.iter().flat_map(|item| {
+        let text = format!("{list}{item}");
+        [format!("{text}\n"), format!("\u{feff}{text}\n"), text]
+    });
+    for before in texts.chain([models.to_owned(), "- {}".to_owned()]) {
+        let (after, done) = write(Syntax::Yaml, &before);
+        assert_eq!(undo(Syntax::Yaml, &after, &done), before, "{after}");
+    }
+}
+
+#[test]
+fn a_comment_behind_a_quoted_value_stays() {
+    let path = PathStep::keys(&["k"]);
+    for (before, wanted) in [
+        ("k: \"a # \\\" b\" # c\n", "k: new # c\n"),
+        ("k: 'it''s'   # c", "k: new   # c"),
+        ("k: &x !!str \"a\" # c\n", "k: new # c\n"),
+        ("k: ''\nz: 1\n", "k: new\nz: 1\n"),
+    ] {
+        let (after, applied) = set(Syntax::Yaml, before, &path, &json!("new"))
+            .expect("valid")
+            .expect("new");
+        assert_eq!(after, wanted);
+        assert_eq!(undo(Syntax::Yaml, &after, &[applied]), before);
+    }
+}
+
+/// The entry of the MCP server in Continue's list.
+fn entry() -> (Vec<PathStep>, Value) {
+    let path = vec![
+        PathStep::Key("mcpServers".to_owned()),
+        PathStep::Entry("name".to_owned(), "infold".to_owned()),
+    ];
+    let value = json!({"name": "infold", "command": "infold", "args": ["mcp"]});
+    (path, value)
+}
+
+#[test]
+fn an_entry_that_got_another_form_is_taken_back() {
+    let (path, value) = entry();
+    let before = "mcpServers:\n  - name: foo\n    command: foo\n";
+    let (_, applied) = set(Syntax::Yaml, before, &path, &value)
+        .expect("valid")
+        .expect("new");
+    let ours = "{args: [mcp], command: infold, name: infold}";
+    for (changed, left) in [
+        (format!("mcpServers: [{{name: foo}}, {ours}]\n"), "mcpServers: [{name: foo}]\n"),
+        (format!("mcpServers: [{ours}, {{name: foo}}]\n"), "mcpServers: [{name: foo}]\n"),
+        (format!("mcpServers: [{ours}]\n"), "mcpServers: []\n"),
+        (
+            format!("mcpServers: [\n  {{name: foo}},\n  {ours}\n]\n"),
+            "mcpServers: [\n  {name: foo}\n]\n",
+        ),
+        (
+            "mcpServers:\n  -\n    name: foo\n  -\n    name: infold\n    command: infold\n    args:\n      - mcp\n".to_owned(),
+            "mcpServers:\n  -\n    name: foo\n",
+        ),
+        (
+            "mcpServers:\n-\n  name: infold\n  command: infold\n  args:\n  - mcp\n-\n  name: foo\n".to_owned(),
+            "mcpServers:\n-\n  name: foo\n",
+        ),
+    ] {
+        assert_eq!(undo(Syntax::Yaml, &changed, std::slice::from_ref(&applied)), left);
+    }
+}
+
+#[test]
+fn line_ends_may_be_converted_meanwhile() {
+    let path = PathStep::keys(&["extensions", "infold"]);
+    let value = json!({"cmd": "infold", "timeout": 60});
+    for (syntax, before) in [
+        (
+            Syntax::Yaml,
+            "GOOSE_PROVIDER: openai\nextensions: {}\nz: 1\n",
+        ),
+        (Syntax::Yaml, "a: 1\nextensions: {} # c\nz: 1\n"),
+        (
+            Syntax::Json,
+            "{\n  \"extensions\": {\n    \"A\": \"b\"\n  }\n}\n",
+        ),
+        (Syntax::Json, "{\"extensions\": {}}"),
+        (Syntax::Toml, "a = 1\n"),
+    ] {
+        let crlf = |text: &str| text.replace('\n', "\r\n");
+        let set = |text: &str| {
+            set(syntax, text, &path, &value)
+                .expect("valid")
+                .expect("new")
+        };
+        let (after, applied) = set(before);
+        assert_eq!(undo(syntax, &crlf(&after), &[applied]), crlf(before));
+        let (after, applied) = set(&crlf(before));
+        let lf = after.replace("\r\n", "\n");
+        assert_eq!(undo(syntax, &lf, &[applied]), before);
+    }
+}
+
+#[test]
+fn an_empty_mapping_in_brackets_stays_one() {
+    let path = PathStep::keys(&["extensions", "infold"]);
+    let value = json!({"cmd": "infold", "timeout": 60});
+    let (_, applied) = set(Syntax::Yaml, "z: b\nextensions: {}\na: b\n", &path, &value)
+        .expect("valid")
+        .expect("new");
+    for (dumped, left) in [
+        (
+            "a: b\nextensions:\n  infold:\n    cmd: infold\n    timeout: 60\n",
+            "a: b\nextensions: {}\n",
+        ),
+        (
+            "extensions: # c\n  infold:\n    cmd: infold\n    timeout: 60\na: b\n",
+            "extensions: # c\n  {}\na: b\n",
+        ),
+    ] {
+        let undone = undo(Syntax::Yaml, dumped, std::slice::from_ref(&applied));
+        assert_eq!(undone, left);
+    }
+}
+
+#[test]
+fn a_blank_or_a_comment_may_stand_behind_an_opening_bracket() {
+    let path = PathStep::keys(&["x", "new"]);
+    for before in [
+        "x: { a: b }\n",
+        "x: { # c\n  a: b,  # d\n  }\n",
+        "x: &y {\n  a: b\n  }\n",
+        "x: {   }\nz: 1\n",
+    ] {
+        let (after, applied) = set(Syntax::Yaml, before, &path, &json!("y"))
+            .expect(before)
+            .expect("new");
+        assert_eq!(undo(Syntax::Yaml, &after, &[applied]), before);
+    }
+    let (after, _) = set(Syntax::Yaml, "{ a: b}\n", &path[1..], &json!("y"))
+        .expect("valid")
+        .expect("new");
+    assert_eq!(after, "{ a: b, \"new\": \"y\"}\n");
 }

@@ -55,6 +55,13 @@ pub fn run(
                     "our lines removed; what others changed stays".to_owned(),
                 ),
                 UndoneLines::Nothing => ("nothing", "nothing of ours is in it".to_owned()),
+                UndoneLines::Deleted(copy) => (
+                    "deleted",
+                    format!(
+                        "deleted since; the copy of it before setup stays: {}",
+                        with_tilde(copy.display().to_string())
+                    ),
+                ),
                 UndoneLines::Failed(why) => {
                     failed += 1;
                     ("failed", format!("not taken back: {why}"))

@@ -295,6 +295,42 @@ fn exit_codes_say_what_happened() {
 }
 
 #[test]
+fn an_error_in_the_configuration_does_not_keep_undo_from_its_work() {
+    let machine = Machine::new();
+    machine.program("bin/claude", CLAUDE);
+    let before = machine.home();
+    let (code, said) = machine.setup("--write claude --no-service --no-prove");
+    assert_eq!(code, 0, "{said}");
+    machine.file("home/.config/infold/config.yaml", "serve: [\n");
+    let (code, said) = machine.setup("--undo");
+    assert_eq!(code, 0, "{said}");
+    fs::remove_dir_all(machine.path("home/.config")).expect("ours");
+    assert_eq!(machine.home(), before);
+}
+
+#[test]
+fn an_address_that_cannot_be_taken_back_is_named() {
+    let machine = Machine::new();
+    machine.program("bin/cn", "#!/bin/sh\n");
+    let config =
+        "models:\n  - name: a\n    provider: openai\n    model: x\n    apiBase: https://gw/v1\n";
+    let file = machine.path("home/.continue/config.yaml");
+    machine.file("home/.continue/config.yaml", config);
+    let (code, said) = machine.setup("--write continue --no-service --no-prove");
+    assert_eq!(code, 0, "{said}");
+    let text = fs::read_to_string(&file).expect("text");
+    fs::write(&file, text.replace("- name: a", "- title: a")).expect("ours");
+    let (code, said) = machine.setup("--undo");
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("left, since others changed it: models.0.apiBase"),
+        "{said}"
+    );
+    let copy = machine.path("home/.continue/config.yaml.before-infold");
+    assert_eq!(fs::read_to_string(copy).expect("a copy"), config);
+}
+
+#[test]
 fn what_others_changed_is_left_and_said() {
     let machine = Machine::new();
     machine.program("bin/codex", "#!/bin/sh\n");

@@ -34,6 +34,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
         };
         match known {
             Some((suffix, api)) => {
+                config.check_name(&config.value["models"], "name", name)?;
                 let path = vec![
                     PathStep::Key("models".to_owned()),
                     PathStep::Entry("name".to_owned(), name.to_owned()),

@@ -25,6 +25,7 @@ pub(super) fn plan(at: &Surroundings<'_>, to: &AgentTarget<'_>) -> Result<Plan, 
             .as_str()
             .filter(|_| model["api_base"].is_string())
         {
+            config.check_name(&config.value, "model_id", id)?;
             let api = if model["responses"] == "true" {
                 "responses"
             } else {

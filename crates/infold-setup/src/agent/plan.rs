@@ -36,6 +36,18 @@ impl ConfigDocument {
         self.get(&PathStep::keys(path))
     }
 
+    /// Returns an error if several elements of a list have this name: only the first of them would be changed.
+    pub(super) fn check_name(&self, list: &Value, key: &str, name: &str) -> Result<(), PlanError> {
+        let items = list.as_array().into_iter().flatten();
+        if items.filter(|item| item[key] == name).count() < 2 {
+            return Ok(());
+        }
+        Err(PlanError::Impossible(format!(
+            "{} has several models with the {key} `{name}`, by which they are told apart: give each its own",
+            self.file.display()
+        )))
+    }
+
     pub(super) fn change(&self, path: Vec<PathStep>, value: Value) -> ValueChange {
         ValueChange {
             file: self.file.clone(),

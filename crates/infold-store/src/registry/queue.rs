@@ -310,11 +310,17 @@ impl Registry {
         self.run(|db| Ok(db.execute(sql, [key(uuid)])? > 0))
     }
 
-    /// Ends the lease of an owner that is gone; returns whether it was still the owner's.
-    pub(crate) fn end_lease(&self, uuid: Uuid, owner: &str) -> Result<bool, RegistryError> {
-        let sql = "UPDATE queue SET lease_owner = NULL, lease_until = NULL
-                   WHERE uuid = ?1 AND lease_owner = ?2";
-        self.run(|db| Ok(db.execute(sql, [&key(uuid), owner])? > 0))
+    /// Ends the lease of an owner that is gone; returns whether it was still the owner's. The lease then has expired, so
+    /// that any worker may claim the task.
+    pub(crate) fn end_lease(
+        &self,
+        uuid: Uuid,
+        owner: &str,
+        now: Timestamp,
+    ) -> Result<bool, RegistryError> {
+        let sql = "UPDATE queue SET lease_until = ?3 WHERE uuid = ?1 AND lease_owner = ?2";
+        let values = params![key(uuid), owner, instant(now)];
+        self.run(|db| Ok(db.execute(sql, values)? > 0))
     }
 
     /// Records that a person allows the model of a task to run commands.

@@ -210,7 +210,8 @@ impl Contexts {
         if !is_left && (lock::is_held(&dir) || !is_gone(pid)) {
             return Ok(false);
         }
-        self.opened()?.with(|rows| rows.end_lease(id, &lease.owner, now))
+        self.opened()?
+            .with(|rows| rows.end_lease(id, &lease.owner, now))
     }
 
     /// Gives a task back whose writer is `writer`; returns whether the lease was the owner's.

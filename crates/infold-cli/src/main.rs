@@ -130,6 +130,16 @@ fn clap_error(text: &str) -> CliError {
         .hint(tip.unwrap_or("`infold --help` lists the commands"))
 }
 
+/// Returns the configuration that a command reads.
+fn load_config(cli: &Cli) -> CliResult<Config> {
+    match &cli.command {
+        CliCommand::Completions { .. } => Ok(Config::default()),
+        // What setup wrote into the configuration may be what has to be taken back.
+        CliCommand::Setup(args) if args.is_undo() => Ok(Config::default()),
+        _ => config::load(cli.config.as_deref(), cli.contexts.clone(), cli.json),
+    }
+}
+
 fn run(cli: Cli, out: &mut Output) -> CliResult {
     // `infold config` reports errors in the configuration itself.
     if let CliCommand::Config(args) = &cli.command {
@@ -142,12 +152,7 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
         durability: cli.durability,
     };
     let is_named = named_root.is_some();
-    let config = &match &cli.command {
-        CliCommand::Completions { .. } => Config::default(),
-        // What setup wrote into the configuration may be what has to be taken back.
-        CliCommand::Setup(args) if args.is_undo() => Config::default(),
-        _ => config::load(cli.config.as_deref(), cli.contexts, cli.json)?,
-    };
+    let config = &load_config(&cli)?;
     let base = config.context_storage.base_dir.value.clone();
     if is_named && cli.command.needs_tasks() && !base.is_dir() {
         let text = format!(

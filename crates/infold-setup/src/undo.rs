@@ -37,16 +37,16 @@ enum LeftValues {
 }
 
 /// What became of a file.
-struct Restored {
+struct UndoneFile {
     lines: UndoneLines,
     /// The values among those that were left that hold ours still.
     left: Vec<Applied>,
 }
 
-impl From<UndoneLines> for Restored {
-    fn from(lines: UndoneLines) -> Restored {
+impl From<UndoneLines> for UndoneFile {
+    fn from(lines: UndoneLines) -> UndoneFile {
         let left = Vec::new();
-        Restored { lines, left }
+        UndoneFile { lines, left }
     }
 }
 
@@ -169,7 +169,7 @@ fn heir(file: &FileRecord, record: &AgentRecord, state: &SetupRecord) -> Option<
 }
 
 /// Takes a file back; tries again if it changes meanwhile. The copy of it goes, unless it is needed.
-fn restore_file(file: &FileRecord) -> Result<Restored, ApplyError> {
+fn restore_file(file: &FileRecord) -> Result<UndoneFile, ApplyError> {
     let mut restored = restore(file);
     for _ in 1..ATTEMPTS {
         if !matches!(restored, Err(ApplyError::File(FileError::Busy { .. }))) {
@@ -188,7 +188,7 @@ fn restore_file(file: &FileRecord) -> Result<Restored, ApplyError> {
     Ok(restored)
 }
 
-fn restore(record: &FileRecord) -> Result<Restored, ApplyError> {
+fn restore(record: &FileRecord) -> Result<UndoneFile, ApplyError> {
     let is_made = record.backup.is_none();
     let Some(current) = file::read(&record.file)? else {
         return restore_missing(record);
@@ -225,11 +225,11 @@ fn restore(record: &FileRecord) -> Result<Restored, ApplyError> {
         (true, false) => UndoneLines::LinesRemoved,
     };
     let left = values.left;
-    Ok(Restored { lines, left })
+    Ok(UndoneFile { lines, left })
 }
 
 /// Returns what becomes of a file that is not there.
-fn restore_missing(record: &FileRecord) -> Result<Restored, ApplyError> {
+fn restore_missing(record: &FileRecord) -> Result<UndoneFile, ApplyError> {
     match &record.backup {
         // A killed setup or undo may have left the directories without the file.
         None => file::remove(&record.file, &record.directories)?,

@@ -157,7 +157,7 @@ fn a_call_that_was_cut_off_is_sent_back_as_json() {
     let said = &home.objects("ask new look --tools tools.json")[0];
     let id = said["calls"][0]["id"].as_str().expect("an id");
     let result = json!({"role": "tool", "tool_call_id": id, "content": "cut off"});
-    home.file("result.jsonl", &format!("{result}\n"));
+    home.file("result.jsonl", format!("{result}\n"));
     home.tell("task push @ result.jsonl\nask @");
     let last = server.requests().pop().expect("a request").text();
     let request: Value = serde_json::from_str(&last).expect("JSON");

@@ -41,6 +41,11 @@ def lines(directory, name):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def status_of(task):
+    [row] = [row for row in map(json.loads, succeed("--json", "task", "list").splitlines()) if row["uuid"] == task]
+    return row["status"]
+
+
 def prepare():
     notes = work / "files/notes"
     notes.mkdir(parents=True)
@@ -62,8 +67,12 @@ def run_until_killed():
             if calls >= CALLS_BEFORE_KILL:
                 process.kill()
                 process.wait()
+                task = records.parent.name
+                if status_of(task) != "running":
+                    print(f"  {status_of(task)} before it was killed")
+                    return None
                 print(f"  killed after {calls} calls")
-                return records.parent.name
+                return task
         time.sleep(0.05)
     text = said.read_text()
     if process.returncode != 0:
@@ -111,9 +120,8 @@ def check(task, status):
     view = succeed("view", task, "--raw").splitlines()
     print(f"  {len(messages)} messages, {len(view)} in view, {failures} requests without a reply")
     succeed("verify", task)
-    [row] = [row for row in map(json.loads, succeed("--json", "task", "list").splitlines()) if row["uuid"] == task]
-    if row["status"] != status:
-        sys.exit(f"the run said {status}, the registry {row['status']}")
+    if status_of(task) != status:
+        sys.exit(f"the run said {status}, the registry {status_of(task)}")
     return failures
 
 
